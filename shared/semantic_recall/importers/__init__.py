@@ -1,0 +1,1 @@
+"""Importers: one file per export format."""

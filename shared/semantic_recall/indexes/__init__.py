@@ -1,0 +1,1 @@
+"""Vector indexes: derived, rebuildable."""

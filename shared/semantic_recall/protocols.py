@@ -1,0 +1,440 @@
+"""What a message store, a vector index and an embedder must do.
+
+Bring your own by writing a class with these methods; no base class is needed. The suites in
+`semantic_recall.testing` check a new one.
+
+A store works with *keys*: a whole number per message, unique in the store, growing in the order
+of insertion and never used twice. Inside a thread the order of keys is the order of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semantic_recall.types import (
+    Hit,
+    Message,
+    ResourceInfo,
+    Scope,
+    ThreadInfo,
+    Vector,
+    VectorRecord,
+    VectorSpace,
+)
+
+
+class Part(IntEnum):
+    """What part a stored message can play in a recall."""
+
+    HIDDEN = 0
+    """Never recalled: tool messages, system messages, messages without text."""
+    CONTEXT = 1
+    """Comes only as a neighbour of a hit."""
+    SEARCHABLE = 2
+    """Embedded and searched; can be a hit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageRecord:
+    """A message with what the core has worked out about it."""
+
+    message: Message
+    part: Part
+    terms: NDArray[np.uint32]
+    """Hashed search terms with repetitions, in text order; empty unless SEARCHABLE."""
+    digest: bytes
+    """16 bytes that name the indexed text; equal texts have equal digests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of one record of `add`."""
+
+    key: int
+    changed: bool
+    """True when the message is new or its digest or part differs from what was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageVectors:
+    """The vectors of one message: one per chunk of its text, at least one."""
+
+    key: int
+    digest: bytes
+    vectors: NDArray[np.float32]
+    """Shape (chunks, dimensions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingMessage:
+    """A message that waits for its vectors."""
+
+    key: int
+    digest: bytes
+    message: Message
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOperation:
+    """One change that the vector index has not seen yet."""
+
+    id: int
+    """Grows in the order in which the operations must be applied."""
+    kind: Literal["upsert", "delete"]
+    space: VectorSpace
+    scope: Scope
+    """The message's thread."""
+    key: int
+    vectors: NDArray[np.float32]
+    """Shape (chunks, dimensions); for a delete, and for a message deleted since, (0, dimensions)."""
+    chunks: int
+    """How many vectors an earlier upsert may have written: all of them are replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeState:
+    """A cheap look at a scope, to know whether what is in memory still holds."""
+
+    version: int
+    """Grows with every committed change in the scope's resource, by any process."""
+    messages: int
+    """How many messages of the scope are not HIDDEN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeRows:
+    """The recallable (not HIDDEN) messages of a scope as arrays, ordered by key; n messages."""
+
+    version: int
+    """The state of the scope that these rows show."""
+    keys: NDArray[np.int64]
+    """(n,)"""
+    threads: NDArray[np.int64]
+    """(n,) a number per thread, stable for the life of the store."""
+    created_at: NDArray[np.int64]
+    """(n,) microseconds since 1970 in UTC."""
+    searchable: NDArray[np.bool_]
+    """(n,)"""
+    roles: Sequence[str]
+    """(n,)"""
+    digests: NDArray[np.int64]
+    """(n,) the first 8 bytes of each digest, little endian."""
+    terms: NDArray[np.uint32]
+    """The hashed terms of all messages, one after the other."""
+    term_counts: NDArray[np.int64]
+    """(n,) how many of `terms` belong to each message."""
+    vector_keys: NDArray[np.int64]
+    """(m,) the message of each vector, ascending; a message has 0 to many."""
+    vectors: NDArray[np.float32]
+    """(m, dimensions), as stored (not normalised); (0, 0) without a space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What a deletion removed."""
+
+    messages: int
+    threads: int
+    vectors: int
+    keys: Sequence[int]
+    """The keys of the messages, for `remains`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceInfo:
+    """A vector space that the store knows."""
+
+    space: VectorSpace
+    active: bool
+    """Recall uses the one active space; others are being built by a reindex."""
+    vectors: int
+    pending: int
+
+
+class MessageStore(Protocol):
+    """The truth: messages, their terms and vectors, and the work that is still to do.
+
+    Every method is one transaction, durable when it returns, safe to call from many threads and
+    beside other processes. All raise `StoreError` when the database fails and `StoreClosedError`
+    after `close`.
+    """
+
+    # -- messages -----------------------------------------------------------------------------
+    def add(self, records: Sequence[MessageRecord], /) -> list[Stored]:
+        """Store messages in order; the same id again (in its thread) replaces in place.
+
+        A replaced message keeps its key; if its digest changed, its vectors are removed. Of the
+        same id twice in one call the last wins. SEARCHABLE messages without vectors in a known
+        space become pending in that space. Returns one item per record, in order.
+        """
+        ...
+
+    def fetch(self, scope: Scope, keys: Sequence[int], /) -> dict[int, Message]:
+        """Return the messages among `keys` that are in `scope`; others are left out."""
+        ...
+
+    def keys(self, scope: Scope, ids: Sequence[str], /) -> dict[str, list[int]]:
+        """Return the keys of messages by id; an id may stand in several threads of a resource."""
+        ...
+
+    def window(
+        self, scope: Scope, keys: Sequence[int], /, *, before: int, after: int
+    ) -> dict[int, list[int]]:
+        """Return for each of `keys` in `scope` the keys of its neighbours and itself, ascending.
+
+        Neighbours are of its own thread; HIDDEN messages are stepped over and not counted.
+        """
+        ...
+
+    def history(self, scope: Scope, /, *, last: int | None = None) -> list[Message]:
+        """Return the last messages of the scope (all with None), oldest first, HIDDEN included."""
+        ...
+
+    def export(self, scope: Scope | None, /) -> Iterator[Message]:
+        """Yield every message of the scope or the store, by thread, in order, in bounded memory."""
+        ...
+
+    def threads(self, resource_id: str | None = None, /) -> list[ThreadInfo]:
+        """Return the threads of one resource, or of all with None; newest message first."""
+        ...
+
+    def resources(self) -> list[ResourceInfo]:
+        """Return the resources with messages, sorted by id."""
+        ...
+
+    # -- search -------------------------------------------------------------------------------
+    def state(self, scope: Scope, /) -> ScopeState | None:
+        """Return the scope's state, or None when it has no messages and never had any."""
+        ...
+
+    def rows(
+        self,
+        scope: Scope,
+        space: VectorSpace | None,
+        /,
+        *,
+        since: int = 0,
+        keys: Sequence[int] | None = None,
+    ) -> ScopeRows:
+        """Return the scope's rows that changed after version `since`, or only those of `keys`.
+
+        A row counts as changed when its message or its vectors changed. Deletions are not in
+        it: see `deleted_since`.
+        """
+        ...
+
+    def deleted_since(self, scope: Scope, version: int, /) -> bool:
+        """Tell whether a message of the scope was deleted or became HIDDEN after `version`."""
+        ...
+
+    def lexical_candidates(
+        self, scope: Scope, terms: Sequence[int], /, *, limit: int
+    ) -> tuple[list[int], dict[int, int]]:
+        """Return the keys of the best matches for hashed terms, and in how many messages each is.
+
+        For scopes that do not fit into memory; the counts are of the scope.
+        """
+        ...
+
+    def metadata(self, scope: Scope, /) -> dict[int, Mapping[str, object]]:
+        """Return the metadata of the scope's messages by key, where it is not empty."""
+        ...
+
+    # -- vectors and pending work -----------------------------------------------------------------
+    def set_vectors(self, space: VectorSpace, vectors: Sequence[MessageVectors], /) -> int:
+        """Store vectors and queue them for the index; returns for how many messages it was done.
+
+        Skips a message that is gone, or whose digest is another by now: a write in flight never
+        brings back what was deleted or replaced.
+        """
+        ...
+
+    def find_vectors(
+        self, space: VectorSpace, digests: Sequence[bytes], /
+    ) -> dict[bytes, NDArray[np.float32]]:
+        """Return vectors already stored for the same indexed text: digest to (chunks, dims)."""
+        ...
+
+    def pending(
+        self, space: VectorSpace, /, *, limit: int, due_only: bool = True
+    ) -> list[PendingMessage]:
+        """Return messages that wait for vectors, oldest first; with `due_only` not those
+        that failed and whose time to be tried again has not come.
+        """
+        ...
+
+    def postpone(self, space: VectorSpace, keys: Sequence[int], /, *, seconds: float) -> None:
+        """Count a failed attempt for pending messages and try them again after `seconds`."""
+        ...
+
+    def operations(self, *, limit: int) -> list[IndexOperation]:
+        """Return what the vector index has to catch up on, in order."""
+        ...
+
+    def acknowledge(self, operations: Sequence[IndexOperation], /) -> None:
+        """Take operations off the queue: the vector index has applied them."""
+        ...
+
+    def queue_all(self, space: VectorSpace, /) -> int:
+        """Queue an upsert of every stored vector of the space: the index is rebuilt from them."""
+        ...
+
+    # -- vector spaces ------------------------------------------------------------------------------
+    def spaces(self) -> list[SpaceInfo]:
+        """Return the vector spaces of this store."""
+        ...
+
+    def add_space(self, space: VectorSpace, /, *, active: bool) -> None:
+        """Make a space known and its missing vectors pending; `active` switches recall to it.
+
+        The same space again only switches.
+        """
+        ...
+
+    def drop_space(self, space: VectorSpace, /) -> None:
+        """Remove a space with its vectors and pending work."""
+        ...
+
+    def vector_ids(self, space: VectorSpace, /) -> Iterator[tuple[str, Scope]]:
+        """Yield the index id (see `vector_id`) and thread of every stored vector."""
+        ...
+
+    # -- deletion and care --------------------------------------------------------------------------
+    def delete(self, scope: Scope, /, *, ids: Sequence[str] | None = None) -> Removal:
+        """Delete the scope's messages (those with `ids`, or all) with everything made from them.
+
+        Queues the deletion in the vector index in the same transaction.
+        """
+        ...
+
+    def remains(self, keys: Sequence[int], /) -> Mapping[str, int]:
+        """Count what is left of deleted messages, by place: "messages", "terms", "full_text",
+        "vectors", "pending", "outbox".
+        """
+        ...
+
+    def scrub(self) -> None:
+        """Overwrite freed bytes so that deleted text is not left in the database files."""
+        ...
+
+    def check(self) -> list[str]:
+        """Return what is wrong inside the store, one line each; empty when it is sound."""
+        ...
+
+    def setting(self, name: str, default: str, /) -> str:
+        """Return a setting of the store; the first call with a name fixes it to `default`."""
+        ...
+
+    def size(self) -> Mapping[str, int]:
+        """Return counts: "messages", "threads", "resources", "vectors", "pending", "outbox",
+        "bytes".
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the database; closing twice is fine."""
+        ...
+
+
+def vector_id(key: int, chunk: int) -> str:
+    """Return the id under which a vector index knows one chunk of a message."""
+    return f"{key}.{chunk}"
+
+
+def vector_key(id: str) -> int:
+    """Return the message key in a vector id.
+
+    Raises:
+        ValueError: The id was not made by `vector_id`.
+    """
+    return int(id.partition(".")[0])
+
+
+class VectorIndex(Protocol):
+    """A derived index of vectors for scopes that are too large to search exactly.
+
+    Every method is safe to call from many threads and raises `VectorIndexError` when it fails.
+    Everything in the index can be lost: it is rebuilt from the store.
+    """
+
+    def upsert(self, space: VectorSpace, records: Sequence[VectorRecord], /) -> None:
+        """Write vectors; the same id again (in the same thread) replaces. Any number at once."""
+        ...
+
+    def delete(self, space: VectorSpace, ids: Mapping[str, Scope], /) -> None:
+        """Delete vectors by id, with the thread each was written under; a missing id is fine."""
+        ...
+
+    def search(
+        self, space: VectorSpace, vector: Vector, scope: Scope, /, *, top_k: int
+    ) -> list[Hit]:
+        """Return the nearest vectors of the scope, best first, by cosine similarity.
+
+        The scope filters before `top_k` is counted.
+        """
+        ...
+
+    def ids(self, space: VectorSpace, /) -> Iterator[str]:
+        """Yield every id of the space, in no order."""
+        ...
+
+    def drop(self, space: VectorSpace, /) -> None:
+        """Remove everything of the space."""
+        ...
+
+    def scrub(self) -> None:
+        """Overwrite freed bytes so that deleted vectors are not left in the index's files."""
+        ...
+
+    def close(self) -> None:
+        """Release the index; closing twice is fine."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Must be safe to call from many threads.
+
+    An embedder may also have coroutine methods `aembed_documents` and `aembed_query` (see
+    `AsyncEmbedder`); they are awaited by the async methods of `SemanticRecall`.
+    """
+
+    @property
+    def space(self) -> VectorSpace:
+        """The fingerprint and dimensions: equal fingerprints mean equal vectors."""
+        ...
+
+    @property
+    def max_characters(self) -> int | None:
+        """The longest text it reads whole; longer ones are cut into chunks. None: any length."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str], /) -> Sequence[Vector]:
+        """Return one vector per text to be found, in order."""
+        ...
+
+    def embed_query(self, text: str, /) -> Vector:
+        """Return the vector of a text to search with."""
+        ...
+
+
+class AsyncEmbedder(Embedder, Protocol):
+    """An embedder with native async methods."""
+
+    async def aembed_documents(self, texts: Sequence[str], /) -> Sequence[Vector]:
+        """Return one vector per text to be found, in order."""
+        ...
+
+    async def aembed_query(self, text: str, /) -> Vector:
+        """Return the vector of a text to search with."""
+        ...
+
+
+Progress = Callable[[int, int], None]
+"""Called as work goes on, with (done, total)."""

@@ -1,0 +1,1 @@
+"""Message stores: SQL is the truth."""
