@@ -93,7 +93,7 @@ class IndexOperation:
     """The message's thread."""
     key: int
     vectors: NDArray[np.float32]
-    """Shape (chunks, dimensions); for a delete, and for a message deleted since, (0, dimensions)."""
+    """Shape (chunks, dimensions); (0, dimensions) for a delete and for a message gone since."""
     chunks: int
     """How many vectors an earlier upsert may have written: all of them are replaced."""
 
@@ -166,7 +166,7 @@ class MessageStore(Protocol):
     after `close`.
     """
 
-    # -- messages -----------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------
     def add(self, records: Sequence[MessageRecord], /) -> list[Stored]:
         """Store messages in order; the same id again (in its thread) replaces in place.
 
@@ -209,7 +209,7 @@ class MessageStore(Protocol):
         """Return the resources with messages, sorted by id."""
         ...
 
-    # -- search -------------------------------------------------------------------------------
+    # -- search ------------------------------------------------------
     def state(self, scope: Scope, /) -> ScopeState | None:
         """Return the scope's state, or None when it has no messages and never had any."""
         ...
@@ -247,7 +247,7 @@ class MessageStore(Protocol):
         """Return the metadata of the scope's messages by key, where it is not empty."""
         ...
 
-    # -- vectors and pending work -----------------------------------------------------------------
+    # -- vectors and pending work ------------------------------------
     def set_vectors(self, space: VectorSpace, vectors: Sequence[MessageVectors], /) -> int:
         """Store vectors and queue them for the index; returns for how many messages it was done.
 
@@ -265,8 +265,9 @@ class MessageStore(Protocol):
     def pending(
         self, space: VectorSpace, /, *, limit: int, due_only: bool = True
     ) -> list[PendingMessage]:
-        """Return messages that wait for vectors, oldest first; with `due_only` not those
-        that failed and whose time to be tried again has not come.
+        """Return messages that wait for vectors, oldest first.
+
+        With `due_only` not those that failed and whose time to be tried again has not come.
         """
         ...
 
@@ -286,7 +287,7 @@ class MessageStore(Protocol):
         """Queue an upsert of every stored vector of the space: the index is rebuilt from them."""
         ...
 
-    # -- vector spaces ------------------------------------------------------------------------------
+    # -- vector spaces -----------------------------------------------
     def spaces(self) -> list[SpaceInfo]:
         """Return the vector spaces of this store."""
         ...
@@ -306,7 +307,7 @@ class MessageStore(Protocol):
         """Yield the index id (see `vector_id`) and thread of every stored vector."""
         ...
 
-    # -- deletion and care --------------------------------------------------------------------------
+    # -- deletion and care -------------------------------------------
     def delete(self, scope: Scope, /, *, ids: Sequence[str] | None = None) -> Removal:
         """Delete the scope's messages (those with `ids`, or all) with everything made from them.
 
@@ -315,8 +316,9 @@ class MessageStore(Protocol):
         ...
 
     def remains(self, keys: Sequence[int], /) -> Mapping[str, int]:
-        """Count what is left of deleted messages, by place: "messages", "terms", "full_text",
-        "vectors", "pending", "outbox".
+        """Count what is left of deleted messages, by place.
+
+        The places: "messages", "terms", "full_text", "vectors", "pending", "outbox".
         """
         ...
 
@@ -333,8 +335,9 @@ class MessageStore(Protocol):
         ...
 
     def size(self) -> Mapping[str, int]:
-        """Return counts: "messages", "threads", "resources", "vectors", "pending", "outbox",
-        "bytes".
+        """Return counts by name.
+
+        The names: "messages", "threads", "resources", "vectors", "pending", "outbox", "bytes".
         """
         ...
 
