@@ -1,0 +1,99 @@
+"""Chroma's clients: how they are opened and closed, and what a fork does to them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+import chromadb
+import httpx
+from chromadb.api import ClientAPI
+from chromadb.api.client import Client
+from chromadb.api.fastapi import FastAPI
+from chromadb.api.shared_system_client import SharedSystemClient
+from chromadb.config import Settings
+
+from semantic_recall.errors import VectorIndexError
+from semantic_recall.indexes._chroma_folder import Folder
+
+
+def embedded_client(path: Path) -> Client:
+    """Open or create a folder."""
+    return _client(chromadb.PersistentClient(path, settings=_settings()))
+
+
+def server_client(
+    host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None, timeout: float
+) -> Client:
+    """Reach a server, within `timeout` seconds per request."""
+    # Chroma's own client asks the server while it is made, and would wait for ever.
+    url = f"{'https' if ssl else 'http'}://{host}:{port}/api/v2/heartbeat"
+    httpx.get(url, headers=headers, timeout=timeout).raise_for_status()
+    client = _client(
+        chromadb.HttpClient(host, port, ssl=ssl, headers=dict(headers or {}), settings=_settings())
+    )
+    if isinstance(client._server, FastAPI):
+        client._server._session.timeout = httpx.Timeout(timeout)
+    return client
+
+
+def cloud_client(tenant: str, database: str, api_key: str) -> Client:
+    """Reach Chroma Cloud."""
+    return _client(chromadb.CloudClient(tenant, database, api_key, _settings()))
+
+
+def _settings() -> Settings:
+    # A new one each time: Chroma's clients write into the settings that they are given.
+    return Settings(anonymized_telemetry=False)
+
+
+def _client(client: ClientAPI) -> Client:
+    if not isinstance(client, Client):
+        raise VectorIndexError(f"Chroma gave a client without close(): {type(client).__name__}")
+    return client
+
+
+def shut(client: Client, folder: Folder | None, process: int) -> None:
+    """Close a client and give its folder free, unless they were inherited through a fork."""
+    if os.getpid() != process:
+        return
+    try:
+        client.close()
+    finally:
+        if folder is not None:
+            folder.release()
+
+
+# -- forks --------------------------------------------------------------------------------------
+_live: weakref.WeakSet[ClientAPI] = weakref.WeakSet()
+
+
+def survive_fork(client: ClientAPI) -> None:
+    """See to it that a forked child can end, and can open the client's folder anew."""
+    _live.add(client)
+
+
+def _keep_for_ever(thing: object) -> None:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _after_fork_in_child() -> None:
+    """Leave every inherited client alone for ever.
+
+    Chroma's threads do not exist in the child. Using such a client hangs, and so does freeing
+    it, be it by the garbage collector or when the child exits.
+    """
+    for client in list(_live):
+        _keep_for_ever(client)
+    systems = SharedSystemClient._identifier_to_system
+    if systems:
+        _keep_for_ever(systems)
+        # A client that the child opens for the same folder must not get the inherited one.
+        SharedSystemClient.clear_system_cache()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

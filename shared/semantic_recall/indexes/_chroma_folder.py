@@ -1,0 +1,130 @@
+"""The folder of an embedded Chroma index: who owns it, and what Chroma leaves behind in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from semantic_recall.errors import IndexLockedError, VectorIndexError
+
+
+class Gate:
+    """Lets in many callers at once, or one alone."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._taken = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Hold the gate together with others."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep newcomers out, wait for those inside, and hold the gate alone."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._taken)
+            self._taken = True
+            self._changed.wait_for(lambda: self._inside == 0)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken = False
+                self._changed.notify_all()
+
+
+class Folder:
+    """A Chroma folder that this object has locked for itself.
+
+    Two processes on one folder corrupt it without an error, so there is a lock file beside it.
+
+    Raises:
+        IndexLockedError: Another process, or another index of this one, holds the folder.
+        VectorIndexError: The folder or its lock file cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # Two spellings of one folder must meet at one lock file.
+        self.path = Path(os.path.realpath(path))
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(f"{self.path}.lock", thread_local=False)
+            self._lock.acquire(timeout=0)
+        except Timeout as error:
+            raise IndexLockedError(
+                f"the vector index {self.path} is in use by another process, or by another memory "
+                "of this one; it indexes for all. Close it there to use the index here"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise VectorIndexError(
+                f"the vector index {self.path} cannot be locked: {error}"
+            ) from error
+
+    def release(self) -> None:
+        """Let others have the folder; releasing twice is fine."""
+        self._lock.release(force=True)
+
+    @property
+    def database(self) -> Path:
+        """Chroma's SQLite file."""
+        return self.path / "chroma.sqlite3"
+
+    def remove_leftovers(self) -> None:
+        """Remove the vector files of deleted collections, which Chroma leaves in place (#5520)."""
+        found = [entry for entry in self.path.iterdir() if _is_uuid(entry.name)]
+        # The folders were listed first: a segment is known to the database before it has one.
+        with closing(sqlite3.connect(self.database, timeout=30)) as connection:
+            known = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}
+        for entry in found:
+            if entry.name not in known:
+                shutil.rmtree(entry, ignore_errors=False)
+
+    def overwritten(self) -> set[str]:
+        """Return the ids of collections whose log still holds an older vector of some id."""
+        with closing(sqlite3.connect(self.database, timeout=30)) as connection:
+            rows = connection.execute(
+                "SELECT DISTINCT topic FROM embeddings_queue GROUP BY topic, id HAVING count(*) > 1"
+            ).fetchall()
+        return {str(topic).rpartition("/")[2] for (topic,) in rows}
+
+    def vacuum(self) -> None:
+        """Rewrite the database without freed pages and without the log of deleted collections.
+
+        No client may be open.
+        """
+        with closing(
+            sqlite3.connect(self.database, timeout=30, isolation_level=None)
+        ) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            known = {str(row[0]) for row in connection.execute("SELECT id FROM collections")}
+            topics = connection.execute("SELECT DISTINCT topic FROM embeddings_queue").fetchall()
+            for (topic,) in topics:
+                if str(topic).rpartition("/")[2] not in known:
+                    connection.execute("DELETE FROM embeddings_queue WHERE topic = ?", (topic,))
+            connection.execute("VACUUM")
+
+
+def _is_uuid(name: str) -> bool:
+    try:
+        return str(uuid.UUID(name)) == name
+    except ValueError:
+        return False
