@@ -1,0 +1,1 @@
+"""Semantic recall for LangChain."""

@@ -1,0 +1,407 @@
+"""The converter: nothing is lost, nothing raises, whatever a message holds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Literal
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    ChatMessage,
+    ChatMessageChunk,
+    FunctionMessage,
+    FunctionMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    RemoveMessage,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+)
+from pydantic import BaseModel
+
+from langchain_semantic_recall.json_values import decode, encode
+from langchain_semantic_recall.messages import (
+    complete_tool_turns,
+    from_langchain,
+    role_of,
+    stored_id,
+    text_of,
+    to_langchain,
+)
+from semantic_recall.types import Message
+
+
+def stored_and_back(message: BaseMessage) -> BaseMessage:
+    """Through the converter and through JSON text, as a store keeps it."""
+    stored = from_langchain(message, thread_id="t", resource_id="u")
+    text = json.dumps(stored.payload, allow_nan=False)
+    return to_langchain(
+        Message(
+            role=stored.role,
+            text=stored.text,
+            thread_id="t",
+            resource_id="u",
+            id=stored.id,
+            name=stored.name,
+            payload=json.loads(text),
+        )
+    )
+
+
+CALL = {"name": "weather", "args": {"city": "Zürich", "days": 2}, "id": "call_1"}
+BAD_CALL = {"name": "weather", "args": '{"city":', "id": "call_2", "error": "not JSON"}
+MOMENT = datetime(2026, 3, 29, 1, 30, tzinfo=timezone(timedelta(hours=2)))
+
+WHOLE: dict[str, BaseMessage] = {
+    "human": HumanMessage("hello", id="h1", name="Ann"),
+    "human without id": HumanMessage("hello"),
+    "empty": HumanMessage(""),
+    "empty list": HumanMessage([]),
+    "strings and blocks": HumanMessage(["a", {"type": "text", "text": "b"}, {"no": "type"}]),
+    "image": HumanMessage(
+        [
+            {"type": "text", "text": "what is this?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        ]
+    ),
+    "image bytes": HumanMessage([{"type": "image", "data": b"\x00\xff"}]),
+    "ai": AIMessage(
+        "answer",
+        id="lc_run--1",
+        response_metadata={"finish_reason": "stop", "created": MOMENT, "logprob": -math.inf},
+        usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3},
+    ),
+    "tool calls": AIMessage("", tool_calls=[CALL], invalid_tool_calls=[BAD_CALL]),
+    "reasoning": AIMessage(
+        [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "x"}]
+    ),
+    "function call": AIMessage("", additional_kwargs={"function_call": {"name": "f"}}),
+    "tool": ToolMessage("12 °C", tool_call_id="call_1", name="weather", status="error"),
+    "tool artifact": ToolMessage("x", tool_call_id="c", artifact={"rows": [(1, {2, 3})], 4: None}),
+    "function": FunctionMessage(name="f", content="c"),
+    "chat": ChatMessage(role="critic", content="no"),
+    "system": SystemMessage(
+        [{"type": "text", "text": "be kind", "cache_control": {"type": "ephemeral"}}]
+    ),
+    "remove": RemoveMessage(id="h1"),
+    "extra fields": AIMessage("x", mood="calm", trace={"a": [1]}),
+    "odd text": HumanMessage("\x00 \ud800 👩‍👩‍👧 שלום 日本語 {x} </memory>"),
+    "key like a tag": AIMessage("x", additional_kwargs={"~type": "datetime", "value": "no"}),
+    "huge number": AIMessage("x", additional_kwargs={"n": 2**80, "m": -(2**63)}),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_message_comes_back_as_it_was(name: str) -> None:
+    assert stored_and_back(WHOLE[name]) == WHOLE[name]
+
+
+CHUNKS: list[tuple[BaseMessage, BaseMessage]] = [
+    (HumanMessageChunk(content="a", id="1"), HumanMessage("a", id="1")),
+    (SystemMessageChunk(content="a"), SystemMessage("a")),
+    (ChatMessageChunk(role="r", content="a"), ChatMessage(role="r", content="a")),
+    (FunctionMessageChunk(name="f", content="a"), FunctionMessage(name="f", content="a")),
+    (ToolMessageChunk(content="a", tool_call_id="c"), ToolMessage("a", tool_call_id="c")),
+    (
+        AIMessageChunk(
+            content="a",
+            id="run-1",
+            tool_call_chunks=[
+                {"name": "t", "args": '{"x": 1}', "id": "c", "index": 0, "type": "tool_call_chunk"}
+            ],
+            chunk_position="last",
+        ),
+        AIMessage("a", id="run-1", tool_calls=[{"name": "t", "args": {"x": 1}, "id": "c"}]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("chunk", "whole"), CHUNKS, ids=lambda value: value.type)
+def test_langchain_14511_a_chunk_is_stored_as_the_whole_message(
+    chunk: BaseMessage, whole: BaseMessage
+) -> None:
+    assert stored_and_back(chunk) == whole
+
+
+def test_a_chunk_class_of_the_application_is_stored_as_a_whole_message() -> None:
+    class OwnChunk(AIMessageChunk):
+        pass
+
+    assert stored_and_back(OwnChunk(content="a")) == AIMessage("a")
+
+
+def test_langchain_14511_a_stored_chunk_of_another_writer_can_be_read() -> None:
+    payload = {"langchain": {"type": "AIMessageChunk", "data": {"content": "half"}}}
+    message = Message(role="assistant", text="half", thread_id="t", payload=payload)
+    assert to_langchain(message) == AIMessageChunk(content="half")
+
+
+def test_an_unknown_message_type_is_kept() -> None:
+    class Sticker(BaseMessage):
+        type: Literal["sticker"] = "sticker"
+        pack: str
+
+    back = stored_and_back(Sticker(content="👍", pack="thumbs", id="s1"))
+    assert isinstance(back, ChatMessage)
+    assert (back.role, back.content, back.id) == ("sticker", "👍", "s1")
+    assert back.model_extra == {"pack": "thumbs"}
+
+
+def test_a_subclass_comes_back_as_its_langchain_class_with_its_fields() -> None:
+    class Signed(HumanMessage):
+        signature: str
+
+    back = stored_and_back(Signed(content="hi", signature="abc"))
+    assert type(back) is HumanMessage
+    assert back.model_extra == {"signature": "abc"}
+
+
+class _Table(BaseModel):
+    rows: int
+
+
+@dataclass
+class _Point:
+    x: float
+
+
+class _Silent:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+@pytest.mark.parametrize(
+    ("artifact", "expected"),
+    [
+        (_Table(rows=3), {"rows": 3}),
+        (_Point(x=1.5), {"x": 1.5}),
+        (_Silent(), "<_Silent>"),
+        (len, "<built-in function len>"),
+        (_Table, f"<class '{__name__}._Table'>"),
+    ],
+    ids=["pydantic", "dataclass", "repr raises", "function", "class"],
+)
+def test_an_artifact_of_any_class_never_fails(artifact: object, expected: object) -> None:
+    back = stored_and_back(ToolMessage("x", tool_call_id="c", artifact=artifact))
+    assert isinstance(back, ToolMessage)
+    assert back.artifact == expected
+
+
+def test_an_artifact_that_contains_itself_never_fails() -> None:
+    loop: list[Any] = [1]
+    loop.extend([loop, loop])
+    back = stored_and_back(ToolMessage("x", tool_call_id="c", artifact=loop))
+    assert isinstance(back, ToolMessage)
+    assert back.artifact == [1, "[1, [...], [...]]", "[1, [...], [...]]"]
+
+
+def test_a_very_deep_artifact_never_fails() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    back = stored_and_back(ToolMessage("x", tool_call_id="c", artifact=deep))
+    assert back.content == "x"
+    while deep:  # Python itself overflows when it frees such a list at once
+        deep = deep.pop()
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.datetimes(timezones=st.just(timezone.utc))
+    | st.dates()
+    | st.times()
+    | st.timedeltas()
+    | st.uuids()
+    | st.decimals(allow_nan=False),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.text() | st.just("~type"), inner)
+        | st.dictionaries(st.integers(), inner)
+    ),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_every_value_survives_json(value: Any) -> None:
+    assert decode(json.loads(json.dumps(encode(value), allow_nan=False))) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1, "a"},
+        frozenset({2.5}),
+        bytearray(b"ab"),
+        complex(1, -2),
+        date(1, 1, 1),
+        datetime(9999, 12, 31, 23, 59, 59, 999999),
+        time(1, 2),
+        UUID(int=5),
+        Decimal("1.10"),
+    ],
+)
+def test_other_values_survive_json(value: object) -> None:
+    assert decode(json.loads(json.dumps(encode(value)))) == value
+
+
+def test_nan_survives_json() -> None:
+    assert math.isnan(decode(json.loads(json.dumps(encode(math.nan), allow_nan=False))))
+
+
+def _block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (HumanMessage([_block("one"), _block("two")]), "one\ntwo"),
+        (AIMessage([_block("half a sen"), _block("tence")]), "half a sentence"),
+        (HumanMessage([{"type": "image", "url": "x"}]), ""),
+        (AIMessage("", tool_calls=[CALL]), ""),
+        (AIMessage([{"type": "reasoning", "reasoning": "secret"}]), ""),
+        (HumanMessage([{"type": "text", "text": None}, {"type": "text"}, "plain"]), "plain"),
+        (HumanMessage([]), ""),
+    ],
+)
+def test_only_text_is_embedded(message: BaseMessage, text: str) -> None:
+    assert text_of(message) == text
+    assert from_langchain(message, thread_id="t").text == text
+
+
+@pytest.mark.parametrize(
+    ("message", "role"),
+    [
+        (HumanMessage("x"), "user"),
+        (AIMessage("x"), "assistant"),
+        (SystemMessage("x"), "system"),
+        (ToolMessage("x", tool_call_id="c"), "tool"),
+        (FunctionMessage(content="x", name="f"), "function"),
+        (ChatMessage(role="critic", content="x"), "critic"),
+        (ChatMessage(role="human", content="x"), "user"),
+        (ChatMessage(role="", content="x"), "chat"),
+        (ChatMessage(role="r" * 5000, content="x"), "r" * 1024),
+    ],
+    ids=lambda value: value.type if isinstance(value, BaseMessage) else value[:10],
+)
+def test_roles(message: BaseMessage, role: str) -> None:
+    assert role_of(message) == role
+    assert from_langchain(message, thread_id="t").role == role
+
+
+def test_ids() -> None:
+    assert from_langchain(HumanMessage("x", id="a"), thread_id="t").id == "a"
+    made = [from_langchain(HumanMessage("x", id=none), thread_id="t").id for none in (None, "")]
+    assert all(made)
+    assert made[0] != made[1]
+    long = HumanMessage("x", id="é" * 10_000)
+    assert stored_id(long) == stored_id(long)
+    assert len(stored_id(long) or "") == 64
+    assert stored_and_back(long).id == long.id
+
+
+def test_langchain_13393_the_time_of_writing_is_kept_beside_the_message() -> None:
+    stored = from_langchain(HumanMessage("x"), thread_id="t", created_at=MOMENT)
+    assert stored.created_at == MOMENT
+    naive = from_langchain(HumanMessage("x"), thread_id="t", created_at=datetime(2026, 1, 1))
+    assert naive.created_at == datetime(2026, 1, 1, tzinfo=timezone.utc)
+    assert to_langchain(stored) == HumanMessage("x")
+
+
+@pytest.mark.parametrize(
+    ("role", "kind"),
+    [
+        ("user", HumanMessage),
+        ("assistant", AIMessage),
+        ("system", SystemMessage),
+        ("tool", ToolMessage),
+        ("critic", ChatMessage),
+    ],
+)
+def test_a_message_of_another_framework_is_read_as_role_and_text(
+    role: str, kind: type[BaseMessage]
+) -> None:
+    payload = {"llamaindex": {"role": role, "blocks": []}}
+    message = Message(role=role, text="words", thread_id="t", id="m", name="Ann", payload=payload)
+    back = to_langchain(message)
+    assert type(back) is kind
+    assert (back.text, back.id, back.name) == ("words", "m", "Ann")
+    assert role_of(back) == role
+
+
+DAMAGED: list[Any] = [
+    {},
+    {"type": "human"},
+    {"type": "human", "data": None},
+    {"type": "human", "data": {"content": {"~type": "datetime", "value": "never"}}},
+    {"type": "human", "data": {"content": {"~type": "decimal", "value": "x"}}},
+    {"type": "human", "data": {"content": {"~type": "bytes"}}},
+    {"type": "tool", "data": {"content": 5.5}},
+    "text",
+    None,
+]
+
+
+@pytest.mark.parametrize("dumped", DAMAGED)
+def test_a_damaged_payload_still_gives_the_text(dumped: Any) -> None:
+    message = Message(role="user", text="words", thread_id="t", payload={"langchain": dumped})
+    assert to_langchain(message).text == "words"
+
+
+def _answer(*ids: str, text: str = "") -> AIMessage:
+    return AIMessage(text, tool_calls=[{"name": "t", "args": {}, "id": id} for id in ids])
+
+
+def _result(id: str) -> ToolMessage:
+    return ToolMessage("r", tool_call_id=id)
+
+
+H, A = HumanMessage("h"), AIMessage("a")
+TOOL_TURNS: dict[str, tuple[Callable[[], list[BaseMessage]], Callable[[], list[BaseMessage]]]] = {
+    "whole turn": (
+        lambda: [H, _answer("1", "2"), _result("1"), _result("2"), A],
+        lambda: [H, _answer("1", "2"), _result("1"), _result("2"), A],
+    ),
+    "result without call": (lambda: [_result("1"), H, A], lambda: [H, A]),
+    "call without result": (lambda: [H, _answer("1"), A], lambda: [H, A]),
+    "call without result keeps its text": (
+        lambda: [H, _answer("1", text="I look"), H],
+        lambda: [H, AIMessage("I look"), H],
+    ),
+    "half answered": (lambda: [H, _answer("1", "2"), _result("1"), H], lambda: [H, H]),
+    "foreign result inside": (
+        lambda: [_answer("1"), _result("9"), _result("1")],
+        lambda: [_answer("1"), _result("1")],
+    ),
+    "answered twice": (
+        lambda: [_answer("1"), _result("1"), _result("1")],
+        lambda: [_answer("1"), _result("1")],
+    ),
+    "call at the end": (lambda: [H, _answer("1")], lambda: [H]),
+}
+
+
+@pytest.mark.parametrize("name", TOOL_TURNS)
+def test_langchain_27216_half_tool_turns_never_reach_a_provider(name: str) -> None:
+    given_, expected = TOOL_TURNS[name]
+    assert complete_tool_turns(given_()) == expected()
