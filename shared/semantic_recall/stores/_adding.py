@@ -1,0 +1,254 @@
+"""Adding and replacing messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from semantic_recall.protocols import MessageRecord, Part, Stored
+from semantic_recall.stores import _fulltext, _queues, _scopes
+from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._schema import counters, messages, resources, terms, threads
+from semantic_recall.stores._sqlite import among, listed, paired
+from semantic_recall.stores._text import escape, to_json, to_microseconds
+
+TERM = np.dtype("<u4")
+
+_Identity = tuple[int, str]
+"""Thread key and escaped message id."""
+
+
+@dataclass(slots=True)
+class _Change:
+    """One message of the batch: what it becomes and what it was."""
+
+    record: MessageRecord
+    entry: _scopes.Entry
+    key: int = 0
+    old_digest: bytes | None = None
+    old_part: int = Part.HIDDEN
+
+    @property
+    def is_new(self) -> bool:
+        return self.old_digest is None
+
+    @property
+    def changed(self) -> bool:
+        return self.old_digest != self.record.digest or self.old_part != self.record.part
+
+    @property
+    def loses_vectors(self) -> bool:
+        return not self.is_new and (
+            self.old_digest != self.record.digest or self.record.part != Part.SEARCHABLE
+        )
+
+
+class Adding(UsesDatabase):
+    """The part of the store that adds messages."""
+
+    def add(self, records: Sequence[MessageRecord], /) -> list[Stored]:
+        """See `MessageStore.add`."""
+        if not records:
+            return []
+        with self._db.write() as connection:
+            return _add(connection, records)
+
+
+def _add(connection: Connection, records: Sequence[MessageRecord]) -> list[Stored]:
+    ids = [_scopes.thread_ids(r.message.resource_id, r.message.thread_id) for r in records]
+    entries = _scopes.enter(connection, dict.fromkeys(ids))
+    identities = [
+        (entries[id].thread_key, escape(record.message.id))
+        for id, record in zip(ids, records, strict=True)
+    ]
+    changes: dict[_Identity, _Change] = {}
+    for identity, id, record in zip(identities, ids, records, strict=True):
+        # A dict keeps the first place of a key: the last of the same id wins, where it first was.
+        changes[identity] = _Change(record, entries[id])
+    _look_up(connection, changes)
+    _give_keys(connection, [change for change in changes.values() if change.is_new])
+    done = list(changes.values())
+    _write_messages(connection, changes)
+    _write_terms(connection, done)
+    _count(connection, done)
+    _queues.drop_vectors(connection, [c.key for c in done if c.loses_vectors])
+    _queues.require(
+        connection, [c.key for c in done if c.changed and c.record.part == Part.SEARCHABLE]
+    )
+    return [Stored(changes[identity].key, changes[identity].changed) for identity in identities]
+
+
+_PAIRS, _JOINED = paired(messages.c.thread_key, messages.c.id, "pairs")
+_EXISTING = select(
+    messages.c.thread_key, messages.c.id, messages.c.key, messages.c.digest, messages.c.part
+).select_from(_PAIRS.join(messages, _JOINED))
+
+
+def _look_up(connection: Connection, changes: dict[_Identity, _Change]) -> None:
+    pairs = [identity for identity, change in changes.items() if not change.entry.is_new]
+    if not pairs:
+        return
+    for thread_key, id, key, digest, part in connection.execute(
+        _EXISTING, {"pairs": listed(pairs)}
+    ):
+        change = changes[thread_key, id]
+        change.key, change.old_digest, change.old_part = key, digest, part
+
+
+_RESERVE = (
+    update(counters)
+    .where(counters.c.name == "message")
+    .values(value=counters.c.value + bindparam("n"))
+    .returning(counters.c.value)
+)
+
+
+def _give_keys(connection: Connection, new: Sequence[_Change]) -> None:
+    if not new:
+        return
+    last: int = connection.execute(_RESERVE, {"n": len(new)}).scalar_one()
+    for key, change in enumerate(new, last - len(new) + 1):
+        change.key = key
+
+
+_INSERT = insert(messages)
+_REPLACE = update(messages).where(messages.c.key == bindparam("at"))
+
+
+def _write_messages(connection: Connection, changes: dict[_Identity, _Change]) -> None:
+    new: list[dict[str, Any]] = []
+    replaced: list[dict[str, Any]] = []
+    for (thread_key, id), change in changes.items():
+        row = _row(change)
+        if change.is_new:
+            row["key"] = change.key
+            row["thread_key"] = thread_key
+            row["resource_key"] = change.entry.resource_key
+            row["id"] = id
+            new.append(row)
+        else:
+            row["at"] = change.key
+            replaced.append(row)
+    if new:
+        connection.execute(_INSERT, new)
+    if replaced:
+        connection.execute(_REPLACE, replaced)
+
+
+def _row(change: _Change) -> dict[str, Any]:
+    message = change.record.message
+    return {
+        "part": int(change.record.part),
+        "version": change.entry.version,
+        "created_at": to_microseconds(message.created_at),
+        "digest": change.record.digest,
+        "role": escape(message.role),
+        "name": None if message.name is None else escape(message.name),
+        "metadata": to_json(message.metadata) if message.metadata else None,
+        "payload": None if message.payload is None else to_json(message.payload),
+        "text": escape(message.text),
+    }
+
+
+_INSERT_TERMS = insert(terms)
+
+
+def _write_terms(connection: Connection, changes: Sequence[_Change]) -> None:
+    replaced = [change.key for change in changes if not change.is_new]
+    if replaced:
+        forget_terms(connection, replaced)
+    kept = [(c, c.record.terms.astype(TERM, copy=False)) for c in changes if len(c.record.terms)]
+    if not kept:
+        return
+    connection.execute(
+        _INSERT_TERMS, [{"key": change.key, "terms": words.tobytes()} for change, words in kept]
+    )
+    _fulltext.insert(
+        connection,
+        [
+            (c.key, _fulltext.tokens(c.entry.resource_key, c.entry.thread_key, words))
+            for c, words in kept
+        ],
+    )
+
+
+_OLD_TERMS = (
+    select(messages.c.key, messages.c.resource_key, messages.c.thread_key, terms.c.terms)
+    .join_from(terms, messages, messages.c.key == terms.c.key)
+    .where(among(terms.c.key, "keys"))
+)
+_DELETE_TERMS = terms.delete().where(among(terms.c.key, "keys"))
+
+
+def forget_terms(connection: Connection, keys: Sequence[int]) -> None:
+    """Take messages out of terms and full text; the messages themselves must still be there."""
+    wanted = {"keys": listed(keys)}
+    old = [
+        (key, _fulltext.tokens(resource_key, thread_key, words_of(blob)))
+        for key, resource_key, thread_key, blob in connection.execute(_OLD_TERMS, wanted)
+    ]
+    _fulltext.delete(connection, old)
+    connection.execute(_DELETE_TERMS, wanted)
+
+
+def words_of(blob: bytes) -> NDArray[np.uint32]:
+    """Return the terms in a stored blob."""
+    return np.frombuffer(blob, dtype=TERM)
+
+
+_COUNT_RESOURCES = (
+    update(resources)
+    .where(resources.c.key == bindparam("at"))
+    .values(recallable=resources.c.recallable + bindparam("n"))
+)
+_COUNT_THREADS = (
+    update(threads)
+    .where(threads.c.key == bindparam("at"))
+    .values(recallable=threads.c.recallable + bindparam("n"))
+)
+_HID_RESOURCES = (
+    update(resources)
+    .where(resources.c.key == bindparam("at"))
+    .values(deleted_version=bindparam("stamp"))
+)
+_HID_THREADS = (
+    update(threads)
+    .where(threads.c.key == bindparam("at"))
+    .values(deleted_version=bindparam("stamp"))
+)
+
+
+def _count(connection: Connection, changes: Sequence[_Change]) -> None:
+    by_resource: Counter[int] = Counter()
+    by_thread: Counter[int] = Counter()
+    hid: dict[int, _scopes.Entry] = {}
+    for change in changes:
+        was, now = change.old_part != Part.HIDDEN, change.record.part != Part.HIDDEN
+        if was != now:
+            by_resource[change.entry.resource_key] += now - was
+            by_thread[change.entry.thread_key] += now - was
+        if was and not now:
+            hid[change.entry.thread_key] = change.entry
+    count(connection, by_resource, by_thread)
+    mark_deleted(connection, hid.values())
+
+
+def count(connection: Connection, by_resource: Counter[int], by_thread: Counter[int]) -> None:
+    """Change the numbers of recallable messages by these differences."""
+    for statement, differences in ((_COUNT_RESOURCES, by_resource), (_COUNT_THREADS, by_thread)):
+        rows = [{"at": key, "n": n} for key, n in differences.items() if n]
+        if rows:
+            connection.execute(statement, rows)
+
+
+def mark_deleted(connection: Connection, entries: Iterable[_scopes.Entry]) -> None:
+    """Remember that messages of these threads left at the current version."""
+    for entry in entries:
+        connection.execute(_HID_RESOURCES, {"at": entry.resource_key, "stamp": entry.version})
+        connection.execute(_HID_THREADS, {"at": entry.thread_key, "stamp": entry.version})

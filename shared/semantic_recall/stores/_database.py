@@ -1,0 +1,129 @@
+"""One database behind SQLAlchemy: connections, transactions, errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
+from sqlalchemy.pool import QueuePool
+
+from semantic_recall.errors import StoreClosedError, StoreError
+from semantic_recall.stores import _sqlite
+
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+
+
+class UsesDatabase:
+    """A part of the store."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+
+class Database:
+    """Transactions on one database, for any number of threads.
+
+    Reads run in a deferred transaction, so that each sees one snapshot. Writes take a lock of
+    this process first: threads then queue for it, where SQLite would have them poll the file.
+
+    Args:
+        path: The SQLite file; made when missing, its folder is not.
+
+    Raises:
+        StoreError: The file cannot be opened or is not a database.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._engine = _engine(path)
+        self._lock = threading.Lock()
+        self._closed = False
+        _OPEN.add(self)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Open a snapshot to read from."""
+        with self._errors(), self._connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Open a write transaction; it is durable when the block ends without an exception."""
+        with self._errors(), self._lock, self._connect() as connection:
+            writing = connection.execution_options(semantic_recall_write=True)
+            with writing.begin():
+                yield writing
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Connection]:
+        """Open a connection without a transaction, for VACUUM and checkpoints."""
+        with self._errors(), self._lock, self._connect() as connection:
+            yield connection.execution_options(semantic_recall_bare=True)
+
+    def close(self) -> None:
+        """Release every connection; closing twice is fine."""
+        self._closed = True
+        self._engine.dispose()
+
+    def after_fork(self) -> None:
+        """Forget the parent's connections without touching them: SQLite's do not survive a fork.
+
+        The lock may have been held by a thread that does not exist in the child.
+        """
+        self._engine.dispose(close=False)
+        self._lock = threading.Lock()
+
+    def _connect(self) -> Connection:
+        if self._closed:
+            raise StoreClosedError(f"the message store {self.name} is closed")
+        return self._engine.connect()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """The one place where driver errors become ours."""
+        try:
+            yield
+        except exc.SQLAlchemyError as error:
+            if self._closed:
+                raise StoreClosedError(f"the message store {self.name} is closed") from error
+            raise StoreError(_sqlite.explain(error, self.name)) from error
+
+
+def _engine(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        poolclass=QueuePool,
+        pool_size=8,
+        max_overflow=-1,
+        connect_args={"check_same_thread": False, "timeout": _sqlite.BUSY_SECONDS},
+    )
+    event.listen(engine, "connect", _sqlite.prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    if options.get("semantic_recall_bare"):
+        return
+    # The driver begins no transaction by itself (see `_sqlite.prepare`). IMMEDIATE takes the
+    # write lock at once: a transaction that reads first and writes later fails when another
+    # process wrote in between, and no busy timeout helps.
+    connection.exec_driver_sql(
+        "BEGIN IMMEDIATE" if options.get("semantic_recall_write") else "BEGIN"
+    )
+
+
+def _after_fork() -> None:
+    for database in list(_OPEN):
+        database.after_fork()
+
+
+# Not on Windows, which has no fork.
+if os.name == "posix":
+    os.register_at_fork(after_in_child=_after_fork)

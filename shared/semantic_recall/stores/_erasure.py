@@ -1,0 +1,119 @@
+"""Deleting messages with everything made from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, bindparam, func, select
+
+from semantic_recall.protocols import Part, Removal
+from semantic_recall.stores import _fulltext, _queues, _scopes, _sqlite
+from semantic_recall.stores._adding import count, forget_terms, mark_deleted
+from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._schema import (
+    messages,
+    outbox,
+    pending,
+    resources,
+    terms,
+    threads,
+    vectors,
+)
+from semantic_recall.stores._sqlite import among, listed
+from semantic_recall.stores._text import escape
+from semantic_recall.types import Scope
+
+
+class Erasure(UsesDatabase):
+    """The part of the store that forgets."""
+
+    def delete(self, scope: Scope, /, *, ids: Sequence[str] | None = None) -> Removal:
+        """See `MessageStore.delete`."""
+        with self._db.write() as connection:
+            place = _scopes.find(connection, scope)
+            if place is None:
+                return Removal(0, 0, 0, ())
+            parameters: dict[str, Any] = {
+                "resource": place.resource_key,
+                "thread": place.thread_key,
+            }
+            if ids is not None:
+                parameters["ids"] = listed(escape(id) for id in ids)
+            which = (place.thread_key is not None, ids is not None)
+            rows = connection.execute(_VICTIMS[which], parameters).all()
+            return _delete(connection, place.resource_key, rows) if rows else Removal(0, 0, 0, ())
+
+    def remains(self, keys: Sequence[int], /) -> Mapping[str, int]:
+        """See `MessageStore.remains`."""
+        wanted = {"keys": listed(keys)}
+        with self._db.read() as connection:
+            left: dict[str, int] = {
+                name: connection.execute(statement, wanted).scalar_one()
+                for name, statement in _REMAINS.items()
+            }
+            left["full_text"] = _fulltext.left(connection, keys)
+        return left
+
+    def scrub(self) -> None:
+        """See `MessageStore.scrub`."""
+        with self._db.write() as connection:
+            _fulltext.optimize(connection)
+        with self._db.exclusive() as connection:
+            _sqlite.scrub(connection)
+
+
+def _delete(connection: Connection, resource_key: int, rows: Sequence[Row[Any]]) -> Removal:
+    keys = [row[0] for row in rows]
+    version = _scopes.bump(connection, [resource_key])[resource_key]
+    removed = _queues.drop_vectors(connection, keys)
+    forget_terms(connection, keys)
+    connection.execute(_DELETE, {"keys": listed(keys)})
+    gone = Counter(row[1] for row in rows if row[2] != Part.HIDDEN)
+    count(
+        connection,
+        Counter({resource_key: -gone.total()}),
+        Counter({thread: -n for thread, n in gone.items()}),
+    )
+    touched = dict.fromkeys(row[1] for row in rows)
+    mark_deleted(
+        connection,
+        [_scopes.Entry(resource_key, thread_key, version, False) for thread_key in touched],
+    )
+    emptied = _scopes.bury_empty(connection, resource_key, list(touched), version)
+    return Removal(len(keys), emptied, removed, keys)
+
+
+def _victims(in_thread: bool, by_ids: bool) -> Select[Any]:
+    wanted = select(messages.c.key, messages.c.thread_key, messages.c.part)
+    if in_thread:
+        wanted = wanted.where(messages.c.thread_key == bindparam("thread"))
+    elif by_ids:
+        # Through the threads, so that the unique index on thread and id serves.
+        wanted = wanted.join_from(threads, messages, messages.c.thread_key == threads.c.key).where(
+            threads.c.resource_key == bindparam("resource")
+        )
+    else:
+        wanted = wanted.where(messages.c.resource_key == bindparam("resource"))
+    if by_ids:
+        wanted = wanted.where(among(messages.c.id, "ids"))
+    return wanted.order_by(messages.c.key)
+
+
+_VICTIMS = {
+    (in_thread, by_ids): _victims(in_thread, by_ids)
+    for in_thread in (False, True)
+    for by_ids in (False, True)
+}
+_DELETE = messages.delete().where(among(messages.c.key, "keys"))
+_REMAINS = {
+    name: select(func.count()).where(among(column, "keys"))
+    for name, column in (
+        ("messages", messages.c.key),
+        ("terms", terms.c.key),
+        ("vectors", vectors.c.key),
+        ("pending", pending.c.key),
+        ("outbox", outbox.c.key),
+    )
+}

@@ -1,0 +1,258 @@
+"""Reading messages: by key, by id, in windows, as history, as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, select
+
+from semantic_recall.protocols import Part
+from semantic_recall.stores import _scopes
+from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._schema import NO_RESOURCE, messages, resources, threads
+from semantic_recall.stores._sqlite import among, listed
+from semantic_recall.stores._text import escape, from_json, from_microseconds, unescape
+from semantic_recall.types import Message, ResourceInfo, Scope, ThreadInfo
+
+_PAGE = 500
+
+MESSAGE = (
+    messages.c.role,
+    messages.c.text,
+    threads.c.thread_id,
+    resources.c.resource_id,
+    messages.c.id,
+    messages.c.name,
+    messages.c.created_at,
+    messages.c.metadata,
+    messages.c.payload,
+)
+"""The columns that `to_message` reads, first in the row."""
+
+
+def to_message(row: Row[Any]) -> Message:
+    """Return the message in a row that begins with the columns `MESSAGE`."""
+    role, text, thread_id, resource_id, id, name, created_at, metadata, payload = row[:9]
+    return Message(
+        role=unescape(role),
+        text=unescape(text),
+        thread_id=unescape(thread_id),
+        resource_id=unescape(resource_id) or None,
+        id=unescape(id),
+        name=None if name is None else unescape(name),
+        created_at=from_microseconds(created_at),
+        metadata={} if metadata is None else from_json(metadata),
+        payload=None if payload is None else from_json(payload),
+    )
+
+
+_MESSAGES = (
+    select(*MESSAGE, messages.c.key)
+    .select_from(messages)
+    .join(threads, threads.c.key == messages.c.thread_key)
+    .join(resources, resources.c.key == messages.c.resource_key)
+)
+_BY_KEYS = _MESSAGES.where(among(messages.c.key, "keys"))
+_PAGE_OF_THREAD = (
+    _MESSAGES.where(
+        messages.c.thread_key == bindparam("thread"), messages.c.key > bindparam("last")
+    )
+    .order_by(messages.c.key)
+    .limit(_PAGE)
+)
+
+
+class Messages(UsesDatabase):
+    """The part of the store that reads messages."""
+
+    def fetch(self, scope: Scope, keys: Sequence[int], /) -> dict[int, Message]:
+        """See `MessageStore.fetch`."""
+        with self._db.read() as connection:
+            rows = connection.execute(_BY_KEYS, {"keys": listed(keys)}).all()
+        found = ((row[-1], to_message(row)) for row in rows)
+        return {key: message for key, message in found if _inside(message, scope)}
+
+    def keys(self, scope: Scope, ids: Sequence[str], /) -> dict[str, list[int]]:
+        """See `MessageStore.keys`."""
+        with self._db.read() as connection:
+            place = _scopes.find(connection, scope)
+            found: dict[str, list[int]] = {}
+            if place is None:
+                return found
+            for key, id in connection.execute(
+                _BY_IDS if place.thread_key is None else _BY_IDS_OF_THREAD,
+                {
+                    "ids": listed(escape(id) for id in ids),
+                    "resource": place.resource_key,
+                    "thread": place.thread_key,
+                },
+            ):
+                found.setdefault(unescape(id), []).append(key)
+        return found
+
+    def window(
+        self, scope: Scope, keys: Sequence[int], /, *, before: int, after: int
+    ) -> dict[int, list[int]]:
+        """See `MessageStore.window`."""
+        with self._db.read() as connection:
+            place = _scopes.find(connection, scope)
+            if place is None:
+                return {}
+            found: dict[int, list[int]] = {}
+            for key, resource_key, thread_key in connection.execute(
+                _PLACES, {"keys": listed(keys)}
+            ).all():
+                if resource_key != place.resource_key:
+                    continue
+                if place.thread_key not in (None, thread_key):
+                    continue
+                at = {"thread": thread_key, "key": key}
+                earlier = connection.execute(_BEFORE, {**at, "n": before}).scalars().all()
+                later = connection.execute(_AFTER, {**at, "n": after}).scalars().all()
+                found[key] = [*reversed(earlier), key, *later]
+        return found
+
+    def history(self, scope: Scope, /, *, last: int | None = None) -> list[Message]:
+        """See `MessageStore.history`."""
+        with self._db.read() as connection:
+            place = _scopes.find(connection, scope)
+            if place is None:
+                return []
+            by_resource = place.thread_key is None
+            keys = connection.execute(
+                _LAST_OF_RESOURCE if by_resource else _LAST_OF_THREAD,
+                {
+                    "at": place.resource_key if by_resource else place.thread_key,
+                    "n": -1 if last is None else max(last, 0),
+                },
+            ).scalars()
+            wanted = {"keys": listed(keys)}
+            rows = connection.execute(_BY_KEYS.order_by(messages.c.key), wanted).all()
+        return [to_message(row) for row in rows]
+
+    def export(self, scope: Scope | None, /) -> Iterator[Message]:
+        """See `MessageStore.export`."""
+        for thread_key in self._threads_of(scope):
+            last = 0
+            while True:
+                at = {"thread": thread_key, "last": last}
+                with self._db.read() as connection:
+                    rows = connection.execute(_PAGE_OF_THREAD, at).all()
+                for row in rows:
+                    yield to_message(row)
+                if len(rows) < _PAGE:
+                    break
+                last = rows[-1][-1]
+
+    def _threads_of(self, scope: Scope | None) -> list[int]:
+        wanted = select(threads.c.key).order_by(threads.c.key)
+        with self._db.read() as connection:
+            if scope is not None:
+                place = _scopes.find(connection, scope)
+                if place is None:
+                    return []
+                if place.thread_key is not None:
+                    return [place.thread_key]
+                wanted = wanted.where(threads.c.resource_key == place.resource_key)
+            return list(connection.execute(wanted).scalars())
+
+    def threads(self, resource_id: str | None = None, /) -> list[ThreadInfo]:
+        """See `MessageStore.threads`."""
+        wanted = _THREADS
+        if resource_id is not None:
+            wanted = wanted.where(resources.c.resource_id == escape(resource_id))
+        with self._db.read() as connection:
+            rows = connection.execute(wanted).all()
+        return [
+            ThreadInfo(
+                thread_id=unescape(thread),
+                resource_id=unescape(resource) or None,
+                messages=n,
+                first_at=from_microseconds(first),
+                last_at=from_microseconds(last),
+            )
+            for thread, resource, n, first, last in rows
+        ]
+
+    def resources(self) -> list[ResourceInfo]:
+        """See `MessageStore.resources`."""
+        with self._db.read() as connection:
+            rows = connection.execute(_RESOURCES).all()
+        found = [
+            ResourceInfo(resource_id=unescape(id) or None, threads=n, messages=total)
+            for id, n, total in rows
+        ]
+        return sorted(found, key=lambda info: info.resource_id or NO_RESOURCE)
+
+
+def _inside(message: Message, scope: Scope) -> bool:
+    return message.resource_id == scope.resource_id and (
+        scope.thread_id is None or message.thread_id == scope.thread_id
+    )
+
+
+# "+ 0" keeps the planner away from the index on the resource: the ids decide.
+_BY_IDS = (
+    select(messages.c.key, messages.c.id)
+    .join_from(threads, messages, messages.c.thread_key == threads.c.key)
+    .where(threads.c.resource_key == bindparam("resource"), among(messages.c.id, "ids"))
+    .order_by(messages.c.key)
+)
+_BY_IDS_OF_THREAD = (
+    select(messages.c.key, messages.c.id)
+    .where(messages.c.thread_key == bindparam("thread"), among(messages.c.id, "ids"))
+    .order_by(messages.c.key)
+)
+_PLACES = select(messages.c.key, messages.c.resource_key, messages.c.thread_key).where(
+    among(messages.c.key, "keys")
+)
+_NEIGHBOURS = select(messages.c.key).where(
+    messages.c.thread_key == bindparam("thread"), messages.c.part > int(Part.HIDDEN)
+)
+_BEFORE = (
+    _NEIGHBOURS.where(messages.c.key < bindparam("key"))
+    .order_by(messages.c.key.desc())
+    .limit(bindparam("n"))
+)
+_AFTER = (
+    _NEIGHBOURS.where(messages.c.key > bindparam("key"))
+    .order_by(messages.c.key)
+    .limit(bindparam("n"))
+)
+_LAST_OF_THREAD = (
+    select(messages.c.key)
+    .where(messages.c.thread_key == bindparam("at"))
+    .order_by(messages.c.key.desc())
+    .limit(bindparam("n"))
+)
+_LAST_OF_RESOURCE = (
+    select(messages.c.key)
+    .where(messages.c.resource_key == bindparam("at"))
+    .order_by(messages.c.key.desc())
+    .limit(bindparam("n"))
+)
+_THREADS = (
+    select(
+        threads.c.thread_id,
+        resources.c.resource_id,
+        func.count(),
+        func.min(messages.c.created_at),
+        func.max(messages.c.created_at),
+    )
+    .select_from(messages)
+    .join(threads, threads.c.key == messages.c.thread_key)
+    .join(resources, resources.c.key == threads.c.resource_key)
+    .group_by(threads.c.key)
+    .order_by(func.max(messages.c.created_at).desc(), threads.c.key.desc())
+)
+_RESOURCES = (
+    select(
+        resources.c.resource_id,
+        func.count(messages.c.thread_key.distinct()),
+        func.count(),
+    )
+    .select_from(messages)
+    .join(resources, resources.c.key == messages.c.resource_key)
+    .group_by(resources.c.key)
+)

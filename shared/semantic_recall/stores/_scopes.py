@@ -1,0 +1,220 @@
+"""Ids to keys: resources, threads, their versions and what is left of deleted ones."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from semantic_recall.stores._schema import NO_RESOURCE, messages, resources, threads, tombstones
+from semantic_recall.stores._sqlite import among, listed, paired
+from semantic_recall.stores._text import escape, unescape
+from semantic_recall.types import Scope
+
+ThreadId = tuple[str, str]
+"""Resource id ('' for none) and thread id, escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A scope as keys; `thread_key` is None for a whole resource."""
+
+    resource_key: int
+    thread_key: int | None
+    version: int
+    recallable: int
+    deleted_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A thread that a transaction writes to."""
+
+    resource_key: int
+    thread_key: int
+    version: int
+    is_new: bool
+
+
+def thread_ids(resource_id: str | None, thread_id: str) -> ThreadId:
+    """Return a thread's ids as they are stored."""
+    return NO_RESOURCE if resource_id is None else escape(resource_id), escape(thread_id)
+
+
+def scope_of(resource_id: str, thread_id: str) -> Scope:
+    """Return the scope of a thread from its stored ids."""
+    return Scope(unescape(resource_id) or None, unescape(thread_id))
+
+
+_RESOURCE = select(
+    resources.c.key, resources.c.version, resources.c.recallable, resources.c.deleted_version
+).where(resources.c.resource_id == bindparam("resource"))
+_THREAD = (
+    select(
+        threads.c.resource_key,
+        threads.c.key,
+        resources.c.version,
+        threads.c.recallable,
+        threads.c.deleted_version,
+    )
+    .join_from(threads, resources, resources.c.key == threads.c.resource_key)
+    .where(
+        resources.c.resource_id == bindparam("resource"), threads.c.thread_id == bindparam("thread")
+    )
+)
+
+
+def find(connection: Connection, scope: Scope) -> Place | None:
+    """Return the place of a scope, or None when nothing is stored there."""
+    resource = NO_RESOURCE if scope.resource_id is None else escape(scope.resource_id)
+    if scope.thread_id is None:
+        return find_resource(connection, resource)
+    row = connection.execute(
+        _THREAD, {"resource": resource, "thread": escape(scope.thread_id)}
+    ).first()
+    return None if row is None else Place(*row)
+
+
+def find_resource(connection: Connection, resource_id: str) -> Place | None:
+    """Return the place of a resource from its stored id."""
+    row = connection.execute(_RESOURCE, {"resource": resource_id}).first()
+    return None if row is None else Place(row[0], None, row[1], row[2], row[3])
+
+
+def grave(*ids: str) -> bytes:
+    """Return what a deleted resource or thread is remembered by: 16 bytes, no text."""
+    sized = "".join(f"{len(id)}:{id}" for id in ids)
+    return hashlib.blake2b(sized.encode(), digest_size=16).digest()
+
+
+_ENDED = select(tombstones.c.version).where(tombstones.c.scope == bindparam("grave"))
+
+
+def ended(connection: Connection, *ids: str) -> int | None:
+    """Return the version at which a resource or thread ended, or None when it never did."""
+    version: int | None = connection.execute(_ENDED, {"grave": grave(*ids)}).scalar()
+    return version
+
+
+def bury(connection: Connection, ids: Collection[str], version: int) -> None:
+    """Remember that the resource or thread ended at `version`."""
+    scope = grave(*ids)
+    connection.execute(delete(tombstones).where(tombstones.c.scope == scope))
+    connection.execute(insert(tombstones), {"scope": scope, "version": version})
+
+
+_EMPTY_THREADS = (
+    select(threads.c.key, threads.c.thread_id, resources.c.resource_id)
+    .join_from(threads, resources, resources.c.key == threads.c.resource_key)
+    .where(
+        among(threads.c.key, "keys"),
+        ~select(messages.c.key).where(messages.c.thread_key == threads.c.key).exists(),
+    )
+)
+_DELETE_THREADS = threads.delete().where(among(threads.c.key, "keys"))
+_DELETE_EMPTY_RESOURCE = (
+    resources.delete()
+    .where(
+        resources.c.key == bindparam("at"),
+        ~select(threads.c.key).where(threads.c.resource_key == resources.c.key).exists(),
+    )
+    .returning(resources.c.resource_id)
+)
+
+
+def bury_empty(
+    connection: Connection, resource_key: int, thread_keys: Iterable[int], version: int
+) -> int:
+    """Replace threads without messages, and a resource without threads, by tombstones.
+
+    Returns the number of threads that ended.
+    """
+    empty = connection.execute(_EMPTY_THREADS, {"keys": listed(thread_keys)}).all()
+    for _, thread_id, resource_id in empty:
+        bury(connection, (resource_id, thread_id), version)
+    connection.execute(_DELETE_THREADS, {"keys": listed(row[0] for row in empty)})
+    ended = connection.execute(_DELETE_EMPTY_RESOURCE, {"at": resource_key}).scalar()
+    if ended is not None:
+        bury(connection, (ended,), version)
+    return len(empty)
+
+
+def _unbury(connection: Connection, *ids: str) -> int:
+    version = ended(connection, *ids)
+    if version is None:
+        return 0
+    connection.execute(delete(tombstones).where(tombstones.c.scope == grave(*ids)))
+    return version
+
+
+_BUMP_BY_ID = (
+    update(resources)
+    .where(among(resources.c.resource_id, "ids"))
+    .values(version=resources.c.version + 1)
+    .returning(resources.c.resource_id, resources.c.key, resources.c.version)
+)
+_BUMP_BY_KEY = (
+    update(resources)
+    .where(among(resources.c.key, "ids"))
+    .values(version=resources.c.version + 1)
+    .returning(resources.c.key, resources.c.version)
+)
+
+
+def bump(connection: Connection, resource_keys: Iterable[int]) -> dict[int, int]:
+    """Start a new version of each resource; returns key to version."""
+    rows = connection.execute(_BUMP_BY_KEY, {"ids": listed(set(resource_keys))})
+    return {key: version for key, version in rows}
+
+
+def enter(connection: Connection, ids: Collection[ThreadId]) -> dict[ThreadId, Entry]:
+    """Start a new version of the threads' resources and make those that are missing."""
+    owners = _enter_resources(connection, {resource for resource, _ in ids})
+    entries = _known_threads(connection, ids, owners)
+    for resource, thread in ids:
+        if (resource, thread) in entries:
+            continue
+        key, version = owners[resource]
+        row = {
+            "resource_key": key,
+            "thread_id": thread,
+            "recallable": 0,
+            "deleted_version": _unbury(connection, resource, thread),
+        }
+        made = connection.execute(insert(threads), row).inserted_primary_key
+        entries[resource, thread] = Entry(key, int(made[0]), version, True)
+    return entries
+
+
+def _enter_resources(connection: Connection, ids: Collection[str]) -> dict[str, tuple[int, int]]:
+    rows = connection.execute(_BUMP_BY_ID, {"ids": listed(ids)})
+    owners = {id: (key, version) for id, key, version in rows}
+    for id in ids:
+        if id in owners:
+            continue
+        last = _unbury(connection, id)
+        row = {"resource_id": id, "version": last + 1, "recallable": 0, "deleted_version": last}
+        made = connection.execute(insert(resources), row).inserted_primary_key
+        owners[id] = (int(made[0]), last + 1)
+    return owners
+
+
+_PAIRS, _JOINED = paired(threads.c.resource_key, threads.c.thread_id, "pairs")
+_KNOWN_THREADS = select(threads.c.resource_key, threads.c.key, threads.c.thread_id).select_from(
+    _PAIRS.join(threads, _JOINED)
+)
+
+
+def _known_threads(
+    connection: Connection, ids: Collection[ThreadId], owners: dict[str, tuple[int, int]]
+) -> dict[ThreadId, Entry]:
+    names = {key: id for id, (key, _) in owners.items()}
+    pairs = listed([owners[resource][0], thread] for resource, thread in ids)
+    return {
+        (names[resource_key], thread): Entry(
+            resource_key, key, owners[names[resource_key]][1], False
+        )
+        for resource_key, key, thread in connection.execute(_KNOWN_THREADS, {"pairs": pairs})
+    }

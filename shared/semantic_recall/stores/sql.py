@@ -1,0 +1,57 @@
+"""The message store in SQL: SQLite in one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+from typing_extensions import Self
+
+from semantic_recall.stores._adding import Adding
+from semantic_recall.stores._care import Care
+from semantic_recall.stores._database import Database
+from semantic_recall.stores._erasure import Erasure
+from semantic_recall.stores._messages import Messages
+from semantic_recall.stores._migrations import migrate
+from semantic_recall.stores._search import Search
+from semantic_recall.stores._spaces import Spaces
+from semantic_recall.stores._vectors import Vectors
+
+
+class SQLMessageStore(Adding, Messages, Search, Vectors, Spaces, Erasure, Care):
+    """A `MessageStore` in one SQL database, safe for many threads and many processes.
+
+    Each base class is one idea of the store, in a file of its own; `MessageStore` in
+    `semantic_recall.protocols` says what every method promises.
+    """
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open or create the SQLite database in the file `path`; its folder must exist.
+
+        Raises:
+            StoreError: The file is not a database, was written by a newer version, or cannot
+                be opened.
+        """
+        database = Database(Path(path))
+        try:
+            migrate(database)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        """See `MessageStore.close`."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
