@@ -1,0 +1,204 @@
+"""How messages are ranked: pure functions over arrays in conversation order.
+
+*Conversation order* is by thread, and inside a thread by insertion. Neighbours in an array are
+neighbours in a conversation, except across the start of a thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_NEVER = np.float32(-np.inf)
+_LAST_PLACES = np.array([1, 2, 3])
+_ONE = np.uint64(1)
+_SHIFT = np.uint64(32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingWeights:
+    """The weights of `hybrid_scores`.
+
+    Chosen on LoCoMo (10 conversations, 1,536 questions with labelled evidence) and checked on
+    chats of people and of assistants in English and Chinese; every weight is flat around its
+    value (0.4 to 0.6 for `dense` changes the result by less than a point). Convex fusion of
+    min-max scores: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval"
+    (ACM TOIS 2023); it beat reciprocal rank fusion here by 5 points.
+    """
+
+    dense: float = 0.5
+    """Weight of the cosine similarity; the rest of 1 is the weight of BM25."""
+    neighbour: float = 0.4
+    """How much of its better neighbour's score a message adds to its own."""
+    thread: float = 0.3
+    """How much of the mean of its thread's three best a message adds, in resource scope."""
+
+
+DEFAULT_WEIGHTS = RankingWeights()
+
+
+def hybrid_scores(
+    dense: NDArray[np.float32],
+    lexical: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    searchable: NDArray[np.bool_],
+    *,
+    across_threads: bool,
+    weights: RankingWeights = DEFAULT_WEIGHTS,
+) -> NDArray[np.float32]:
+    """Score messages by meaning, words, neighbours and thread.
+
+    Both kinds of score are scaled to 0..1 over the searchable messages and mixed; a message
+    without a vector has 0 for its dense half, and when no message has one the words count alone.
+    Then each adds a share of its better neighbour in the thread, and with `across_threads` a share
+    of the mean of its thread's three best (of all, in a thread with fewer).
+
+    Args:
+        dense: (n,) cosine similarity to the query; NaN without a vector.
+        lexical: (n,) BM25, >= 0.
+        starts: (T,) the first position of each thread, strictly ascending from 0.
+        searchable: (n,) what can be a hit; the others count as 0 beside their neighbours.
+        across_threads: True when the scope is a resource.
+        weights: The weights.
+
+    Returns:
+        (n,) float32, >= 0, and -inf where not searchable.
+    """
+    if not len(searchable):
+        return np.zeros(0, dtype=np.float32)
+    known = searchable & ~np.isnan(dense)
+    if known.any():
+        scores = np.float32(weights.dense) * _scaled(dense, known)
+        scores += np.float32(1.0 - weights.dense) * _scaled(lexical, searchable)
+    else:
+        scores = _scaled(lexical, searchable)
+    if weights.neighbour:
+        scores += np.float32(weights.neighbour) * _better_neighbour(scores, starts)
+    if across_threads and weights.thread:
+        scores += np.float32(weights.thread) * _thread_best(scores, starts, searchable)
+    result: NDArray[np.float32] = np.where(searchable, scores, _NEVER)
+    return result
+
+
+def dense_scores(dense: NDArray[np.float32], searchable: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Score messages by cosine similarity alone; -inf without a vector or not searchable."""
+    return np.where(searchable & ~np.isnan(dense), dense, _NEVER).astype(np.float32, copy=False)
+
+
+def select(
+    scores: NDArray[np.float32],
+    eligible: NDArray[np.bool_],
+    top_k: int,
+    *,
+    digests: NDArray[np.int64] | None,
+    recency: NDArray[np.int64],
+) -> list[int]:
+    """Return the positions of the best messages, best first; of equal scores the newest first.
+
+    Args:
+        scores: (n,) NaN and -inf are never selected.
+        eligible: (n,) what may be selected.
+        top_k: How many at most; 0 or less selects none.
+        digests: (n,) equal for equal texts: of those only the newest eligible one counts, with
+            its own score. None: every message counts.
+        recency: (n,) grows with the order of arrival (the messages' keys).
+    """
+    candidates = np.flatnonzero(eligible & (scores > _NEVER))
+    chosen: list[int] = []
+    if top_k <= 0:
+        return chosen
+    newest: dict[int, int] = {}
+    reach = top_k if digests is None else 2 * top_k + 8
+    done = 0
+    while done < len(candidates):
+        ranked = _ranked(scores, candidates, reach, recency)
+        for position in ranked[done:]:
+            if digests is None or _is_newest(position, candidates, digests, recency, newest):
+                chosen.append(position)
+                if len(chosen) == top_k:
+                    return chosen
+        # Everything so far was a repetition or k is not reached: look further down.
+        done, reach = len(ranked), reach * 8
+    return chosen
+
+
+def _scaled(values: NDArray[np.float32], among: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return min-max scaled values, 0 outside `among`; equal ones become 0, or 1 if positive."""
+    chosen = values[among]
+    if not len(chosen):
+        return np.zeros(len(values), dtype=np.float32)
+    low, high = chosen.min(), chosen.max()
+    if high > low:
+        scaled: NDArray[np.float32] = (values - low) / (high - low)
+    else:
+        scaled = np.full(len(values), high > 0, dtype=np.float32)
+    scaled[~among] = 0.0
+    return scaled
+
+
+def _better_neighbour(
+    scores: NDArray[np.float32], starts: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Return max(s[i-1], s[i+1]) inside the thread; a missing neighbour counts as 0."""
+    before = np.empty_like(scores)
+    before[1:] = scores[:-1]
+    before[starts] = 0.0
+    after = np.empty_like(scores)
+    after[:-1] = scores[1:]
+    # starts[0] - 1 is -1, the last position: it has no neighbour after it either.
+    after[starts - 1] = 0.0
+    return np.maximum(before, after, out=before)
+
+
+def _thread_best(
+    scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_]
+) -> NDArray[np.float32]:
+    """Return for each message the mean of its thread's three best searchable scores, else 0.
+
+    The bits of a float >= 0, read as a whole number, are in the order of the floats: thread and
+    score make one number, so a single plain sort orders every thread.
+    """
+    ends = np.append(starts[1:], len(scores))
+    sizes = ends - starts
+    ranks = scores.view(np.uint32).astype(np.uint64) + _ONE
+    ranks[~searchable] = 0
+    ranks |= np.repeat(np.arange(len(starts), dtype=np.uint64) << _SHIFT, sizes)
+    ranks.sort()
+    places = ends[:, None] - _LAST_PLACES
+    bits = ranks[np.maximum(places, 0)].astype(np.uint32)
+    there = (places >= starts[:, None]) & (bits > 0)
+    best = np.where(there, (bits - np.uint32(1)).view(np.float32), np.float32(0.0))
+    mean = best.sum(axis=1) / np.maximum(there.sum(axis=1), 1).astype(np.float32)
+    return np.repeat(mean.astype(np.float32, copy=False), sizes)
+
+
+def _ranked(
+    scores: NDArray[np.float32],
+    candidates: NDArray[np.int64],
+    reach: int,
+    recency: NDArray[np.int64],
+) -> list[int]:
+    """Return the best `reach` candidates and those that tie with the last of them, in order."""
+    if reach < len(candidates):
+        values = scores[candidates]
+        cut = np.partition(values, len(values) - reach)[len(values) - reach]
+        candidates = candidates[values >= cut]
+    order = np.lexsort((-recency[candidates], -scores[candidates]))
+    ranked: list[int] = candidates[order].tolist()
+    return ranked
+
+
+def _is_newest(
+    position: int,
+    candidates: NDArray[np.int64],
+    digests: NDArray[np.int64],
+    recency: NDArray[np.int64],
+    newest: dict[int, int],
+) -> bool:
+    digest = int(digests[position])
+    if digest not in newest:
+        same = candidates[digests[candidates] == digest]
+        newest[digest] = int(same[np.argmax(recency[same])])
+    return newest[digest] == position

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from semantic_recall.ranking import RankingWeights, dense_scores, hybrid_scores, select
+
+Floats = NDArray[np.float32]
+NAN = float("nan")
+INF = float("inf")
+
+
+def floats(*values: float) -> Floats:
+    return np.array(values, dtype=np.float32)
+
+
+def yes(n: int) -> NDArray[np.bool_]:
+    return np.ones(n, dtype=np.bool_)
+
+
+def scaled(values: list[float], among: list[bool]) -> list[float]:
+    chosen = [v for v, a in zip(values, among, strict=True) if a]
+    low, high = min(chosen, default=0.0), max(chosen, default=0.0)
+    return [
+        0.0 if not a else (v - low) / (high - low) if high > low else float(high > 0)
+        for v, a in zip(values, among, strict=True)
+    ]
+
+
+def plain_hybrid(
+    dense: list[float], lexical: list[float], sizes: list[int], searchable: list[bool], across: bool
+) -> list[float]:
+    known = [s and not math.isnan(d) for s, d in zip(searchable, dense, strict=True)]
+    words = scaled(lexical, searchable)
+    base = words
+    if any(known):
+        meaning = scaled(dense, known)
+        base = [0.5 * m + 0.5 * w for m, w in zip(meaning, words, strict=True)]
+    scores: list[float] = []
+    at = 0
+    for size in sizes:
+        mine = base[at : at + size]
+        smooth = [
+            s + 0.4 * max(mine[i - 1] if i else 0.0, mine[i + 1] if i + 1 < size else 0.0)
+            for i, s in enumerate(mine)
+        ]
+        allowed = searchable[at : at + size]
+        best = sorted((s for s, a in zip(smooth, allowed, strict=True) if a), reverse=True)[:3]
+        bonus = 0.3 * sum(best) / len(best) if across and best else 0.0
+        scores += [s + bonus if a else -INF for s, a in zip(smooth, allowed, strict=True)]
+        at += size
+    return scores
+
+
+@st.composite
+def conversations(
+    draw: st.DrawFn,
+) -> tuple[list[float], list[float], list[int], list[bool]]:
+    sizes = draw(st.lists(st.integers(1, 6), max_size=5))
+    n = sum(sizes)
+    cosine = st.integers(-8, 8).map(lambda i: i / 8) | st.just(NAN)
+    dense = draw(st.lists(cosine, min_size=n, max_size=n))
+    lexical = draw(st.lists(st.integers(0, 6).map(float), min_size=n, max_size=n))
+    return dense, lexical, sizes, draw(st.lists(st.booleans(), min_size=n, max_size=n))
+
+
+@given(conversations(), st.booleans())
+def test_hybrid_is_the_recipe(
+    conversation: tuple[list[float], list[float], list[int], list[bool]], across: bool
+) -> None:
+    dense, lexical, sizes, searchable = conversation
+    starts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, dtype=np.int64)
+    given_dense, given_lexical = floats(*dense), floats(*lexical)
+    allowed = np.array(searchable, dtype=np.bool_)
+    scores = hybrid_scores(given_dense, given_lexical, starts, allowed, across_threads=across)
+    assert scores.dtype == np.float32
+    expected = plain_hybrid(dense, lexical, sizes, searchable, across)
+    assert scores.tolist() == pytest.approx(expected, abs=1e-5)
+    # The caller's arrays are cached between recalls: they must stay as they were.
+    np.testing.assert_array_equal(given_dense, floats(*dense))
+    np.testing.assert_array_equal(given_lexical, floats(*lexical))
+    np.testing.assert_array_equal(allowed, np.array(searchable, dtype=np.bool_))
+
+
+def test_tiny_memories() -> None:
+    start = np.array([0])
+    one = hybrid_scores(floats(0.2), floats(0.0), start, yes(1), across_threads=True)
+    assert np.isfinite(one).all()
+    two = hybrid_scores(floats(0.1, 0.4), floats(0, 0), start, yes(2), across_threads=True)
+    assert two[1] > two[0]
+    words = hybrid_scores(floats(NAN, NAN), floats(0, 2), start, yes(2), across_threads=False)
+    assert words[1] > words[0] > 0
+    equal = hybrid_scores(floats(0.3, 0.3), floats(1, 1), start, yes(2), across_threads=False)
+    assert equal[0] == equal[1]
+
+
+def test_a_thread_never_lends_to_another() -> None:
+    scores = hybrid_scores(
+        floats(NAN, NAN, NAN), floats(0, 5, 0), np.array([0, 2]), yes(3), across_threads=False
+    )
+    assert scores.tolist() == pytest.approx([0.4, 1.0, 0.0])
+
+
+def test_weights_change_the_mixture() -> None:
+    weights = RankingWeights(dense=1.0, neighbour=0.0, thread=0.0)
+    scores = hybrid_scores(
+        floats(0, 0.5, 1),
+        floats(9, 0, 0),
+        np.array([0]),
+        yes(3),
+        across_threads=True,
+        weights=weights,
+    )
+    assert scores.tolist() == [0.0, 0.5, 1.0]
+
+
+def test_dense_scores_are_the_cosines() -> None:
+    scores = dense_scores(floats(0.5, NAN, -1), np.array([True, True, True]))
+    assert scores.tolist() == [0.5, -INF, -1.0]
+    hidden = dense_scores(floats(0.5, 0.6), np.array([False, True]))
+    assert hidden.tolist() == [-INF, pytest.approx(0.6)]
+
+
+def plain_select(
+    scores: list[float], eligible: list[bool], k: int, digests: list[int] | None, keys: list[int]
+) -> list[int]:
+    able = [i for i, s in enumerate(scores) if eligible[i] and not math.isnan(s) and s > -INF]
+    if digests is not None:
+        newest = {digests[i]: i for i in sorted(able, key=lambda i: keys[i])}
+        able = sorted(newest.values())
+    return sorted(able, key=lambda i: (-scores[i], -keys[i]))[: max(k, 0)]
+
+
+@st.composite
+def selections(
+    draw: st.DrawFn,
+) -> tuple[list[float], list[bool], list[int] | None, list[int]]:
+    n = draw(st.integers(0, 60))
+    score = st.integers(-3, 5).map(float) | st.sampled_from([NAN, -INF])
+    return (
+        draw(st.lists(score, min_size=n, max_size=n)),
+        draw(st.lists(st.booleans() | st.just(True), min_size=n, max_size=n)),
+        draw(st.none() | st.lists(st.integers(0, 9), min_size=n, max_size=n)),
+        draw(st.permutations(range(n))),
+    )
+
+
+@given(selections(), st.integers(-1, 8) | st.just(1000))
+def test_select_is_sorting(
+    selection: tuple[list[float], list[bool], list[int] | None, list[int]], k: int
+) -> None:
+    scores, eligible, digests, keys = selection
+    found = select(
+        floats(*scores),
+        np.array(eligible, dtype=np.bool_),
+        k,
+        digests=None if digests is None else np.array(digests, dtype=np.int64),
+        recency=np.array(keys, dtype=np.int64),
+    )
+    assert found == plain_select(scores, eligible, k, digests, keys)
+
+
+def test_many_repetitions_do_not_hide_the_rest() -> None:
+    n = 5_000
+    scores = np.linspace(2, 1, n, dtype=np.float32)
+    digests = np.full(n, 7)
+    digests[-3:] = [1, 2, 3]
+    found = select(scores, yes(n), 3, digests=digests, recency=np.arange(n))
+    assert found == [n - 4, n - 3, n - 2]
