@@ -1,0 +1,222 @@
+"""From stored messages to stored vectors, and from a query to its vector.
+
+The middle, free of the embedder's I/O and shared by the sync and the async methods, is in
+`embedding_work`; here the embedder is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semantic_recall.embedding_work import (
+    EmbeddingWork,
+    MissingText,
+    Plan,
+    failures_named,
+    resume,
+)
+from semantic_recall.indexed_text import digest
+from semantic_recall.protocols import Embedder, MessageStore, MessageVectors, PendingMessage
+from semantic_recall.types import Vector, VectorSpace
+from semantic_recall.vector_cache import Key, VectorCache
+from semantic_recall.vector_space import checked_vector, open_space, space_is_new
+
+__all__ = ["MissingText", "Plan", "Vectorizer", "open_space", "space_is_new"]
+
+
+@runtime_checkable
+class _NativeAsync(Protocol):
+    async def aembed_documents(self, texts: Sequence[str], /) -> Sequence[Vector]: ...
+
+    async def aembed_query(self, text: str, /) -> Vector: ...
+
+
+class Vectorizer:
+    """Gives messages their vectors, and queries theirs; safe to use from many threads.
+
+    No text is embedded twice under the same fingerprint: vectors are looked up in memory, then
+    in the store. What the embedder fails at stays pending in the store and is tried again after
+    1 second, then 2, 4, ... up to 10 minutes.
+
+    Args:
+        store: Where pending messages come from and vectors go to.
+        embedder: Makes the vectors; its coroutine methods, if it has them, are awaited by
+            `aembed` and `aquery`.
+        cache_entries: How many vectors to hold in memory.
+        logger: Gets the warnings; by default the logger `semantic_recall`.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        embedder: Embedder,
+        *,
+        cache_entries: int = 10_000,
+        logger: logging.Logger | None = None,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._native = embedder if isinstance(embedder, _NativeAsync) else None
+        self._cache = VectorCache(cache_entries)
+        self._work = EmbeddingWork(
+            store, embedder, self._cache, logger or logging.getLogger("semantic_recall")
+        )
+
+    @property
+    def space(self) -> VectorSpace:
+        """The vector space of the embedder."""
+        return self._embedder.space
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the embedder has coroutine methods of its own."""
+        return self._native is not None
+
+    # -- messages -----------------------------------------------------------------------------
+    def plan(self, items: Sequence[PendingMessage], /) -> Plan:
+        """Look up what is known already, and cut the texts that are not.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        return self._work.plan(items)
+
+    def finish(self, plan: Plan, vectors: Sequence[Vector], /) -> list[MessageVectors]:
+        """Return the vectors of the plan's messages, the known ones included.
+
+        A message with a vector that cannot be used is left out, with a warning.
+
+        Args:
+            plan: What `plan` returned.
+            vectors: One per text of `plan.texts`, in order.
+
+        Raises:
+            EmbedderError: The number of vectors is not that of the texts.
+        """
+        return self._work.finish(plan, vectors)
+
+    def embed(self, items: Sequence[PendingMessage], /, *, strict: bool = False) -> int:
+        """Embed messages and store their vectors.
+
+        Args:
+            items: Messages that are pending in the embedder's space.
+            strict: Raise when the embedder fails, instead of a warning.
+
+        Returns:
+            For how many messages it was done; the others stay pending.
+
+        Raises:
+            EmbedderError: Only with `strict`; what could be done is stored before.
+            StoreError: The store failed.
+        """
+        work = self._work.run(items, strict=strict)
+        step = resume(work, None)
+        while isinstance(step, tuple):
+            step = resume(work, self._answer(step))
+        return step
+
+    async def aembed(self, items: Sequence[PendingMessage], /, *, strict: bool = False) -> int:
+        """Do what `embed` does without blocking the event loop.
+
+        Raises:
+            EmbedderError: Only with `strict`; what could be done is stored before.
+            StoreError: The store failed.
+        """
+        if self._native is None:
+            return await asyncio.to_thread(self.embed, items, strict=strict)
+        work = self._work.run(items, strict=strict)
+        step = await asyncio.to_thread(resume, work, None)
+        while isinstance(step, tuple):
+            answer = await _awaited(self._native, step)
+            step = await asyncio.to_thread(resume, work, answer)
+        return step
+
+    def embed_pending(self, limit: int, *, due_only: bool = True) -> int:
+        """Embed up to `limit` pending messages, oldest first; for a background worker.
+
+        Returns:
+            For how many messages it was done.
+
+        Raises:
+            StoreError: The store failed. The embedder's errors are only logged.
+        """
+        return self.embed(self._store.pending(self.space, limit=limit, due_only=due_only))
+
+    # -- queries --------------------------------------------------------------------------------
+    def query(self, text: str, /) -> Vector:
+        """Return the vector of a text to search with, read-only.
+
+        Of a text that is longer than the embedder reads whole, both ends are read.
+
+        Raises:
+            EmbedderError: The embedder failed, or gave a vector that cannot be used.
+        """
+        key = self._key(text)
+        cached = self._cache.get(key)
+        if cached is not None:
+            return _only(cached)
+        with failures_named("embed the query"):
+            vector = self._embedder.embed_query(self._both_ends(text))
+        return self._keep_query(key, vector)
+
+    async def aquery(self, text: str, /) -> Vector:
+        """Do what `query` does without blocking the event loop.
+
+        Raises:
+            EmbedderError: The embedder failed, or gave a vector that cannot be used.
+        """
+        if self._native is None:
+            return await asyncio.to_thread(self.query, text)
+        key = self._key(text)
+        cached = self._cache.get(key)
+        if cached is not None:
+            return _only(cached)
+        with failures_named("embed the query"):
+            vector = await self._native.aembed_query(self._both_ends(text))
+        return self._keep_query(key, vector)
+
+    def clear(self) -> None:
+        """Drop the vectors in memory; for after a deletion."""
+        self._cache.clear()
+
+    # -- inside ---------------------------------------------------------------------------------
+    def _answer(self, texts: Sequence[str]) -> Sequence[Vector] | Exception:
+        try:
+            return self._embedder.embed_documents(texts)
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+            return error
+
+    def _key(self, text: str) -> Key:
+        return self.space.name, "query", digest(text)
+
+    # -- inside ---------------------------------------------------------------------------------
+    def _both_ends(self, text: str) -> str:
+        limit = self._embedder.max_characters
+        if limit is None or len(text) <= limit:
+            return text
+        # In a long message the question mostly stands at the beginning or at the end.
+        half = max((limit - 1) // 2, 1)
+        return f"{text[:half]}\n{text[-half:]}"
+
+    def _keep_query(self, key: Key, value: object) -> Vector:
+        vector = checked_vector(value, self.space.dimensions)
+        self._cache.put(key, vector[np.newaxis].copy())
+        return vector
+
+
+async def _awaited(embedder: _NativeAsync, texts: Sequence[str]) -> Sequence[Vector] | Exception:
+    try:
+        return await embedder.aembed_documents(texts)
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        return error
+
+
+def _only(vectors: NDArray[np.float32]) -> Vector:
+    vector: Vector = vectors[0]
+    return vector
