@@ -1,0 +1,120 @@
+"""Reads conversations with labelled evidence in the format of LoCoMo.
+
+LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents" (2024). A
+file is a list of samples; a sample has a `conversation` of `session_N` lists of turns and `qa`,
+questions with the ids of the turns that hold the answer. A sample becomes one resource and each
+session one thread. Captions of photos (`blip_caption`) are left out: they are no words of the conversation.
+The data is not part of this project: give the path of your own copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHARACTERS_PER_TOKEN = 4
+MAIN_CATEGORIES = frozenset({1, 2, 3, 4})
+"""5 is LoCoMo's adversarial category: questions that the conversation does not answer."""
+
+_SESSION = re.compile(r"session_(\d+)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a sample."""
+
+    id: str
+    speaker: str
+    text: str
+    session: int
+
+    @property
+    def indexed(self) -> str:
+        """What is embedded and searched."""
+        return f"{self.speaker}: {self.text}"
+
+    @property
+    def tokens(self) -> float:
+        """The cost in a prompt, estimated as characters / 4 so that figures compare."""
+        return len(self.indexed) / CHARACTERS_PER_TOKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the positions of the turns that answer it."""
+
+    text: str
+    evidence: frozenset[int]
+    category: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One conversation."""
+
+    id: str
+    turns: Sequence[Turn]
+    """In conversation order: by session, then as spoken."""
+    questions: Sequence[Question]
+    """Those whose evidence stands in the conversation."""
+
+    @property
+    def language(self) -> str:
+        """The prefix of the sample's id ("en-Emily"); English without one."""
+        return "zh" if self.id.startswith("zh-") else "en"
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """(T,) the position at which each session starts."""
+        sessions = np.array([turn.session for turn in self.turns])
+        return np.flatnonzero(np.diff(sessions, prepend=-1)).astype(np.int64)
+
+    def main_questions(self) -> list[Question]:
+        """Return the questions of the main figure."""
+        return [question for question in self.questions if question.category in MAIN_CATEGORIES]
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """Read a file of samples.
+
+    Raises:
+        OSError: The file cannot be read.
+        ValueError: It is not JSON, or not of this format.
+    """
+    data = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(data, list):
+        raise ValueError(f"{path} is not a list of samples")
+    try:
+        return [_sample(item) for item in data]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not in the LoCoMo format: {error!r}") from error
+
+
+def _sample(item: Mapping[str, Any]) -> Sample:
+    conversation = item["conversation"]
+    numbers = sorted(
+        int(match[1])
+        for name in conversation
+        if (match := _SESSION.match(name)) and isinstance(conversation[name], list)
+    )
+    turns = [
+        Turn(turn["dia_id"], turn["speaker"], str(turn["text"]), number)
+        for number in numbers
+        for turn in conversation[f"session_{number}"]
+    ]
+    positions = {turn.id: position for position, turn in enumerate(turns)}
+    questions = []
+    for question in item["qa"]:
+        # Some labels hold several ids in one string, some name turns that do not exist.
+        labels = re.findall(r"D\d+:\d+", " ".join(question.get("evidence", ())))
+        evidence = frozenset(positions[label] for label in labels if label in positions)
+        if evidence:
+            questions.append(Question(question["question"], evidence, question["category"]))
+    return Sample(str(item["sample_id"]), turns, questions)
