@@ -1,0 +1,106 @@
+"""From what a search found to a `Recall`: windows, budget and order. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from semantic_recall.searching import Found
+from semantic_recall.types import Message, MessageRange, RecalledMessage
+from semantic_recall.windows import Window, expand, fit, merge
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which positions of a view a recall wants to show."""
+
+    windows: list[Window]
+    """Best hit first."""
+    positions: list[int]
+    """Ascending, without what the prompt already holds."""
+    keys: list[int]
+    """The store's keys of `positions`."""
+
+
+def planned(found: Found, message_range: MessageRange) -> Plan:
+    """Return the hits with their neighbours, merged, each position once."""
+    view = found.view
+    windows = expand(
+        found.hits, view.starts, len(view.keys), message_range.before, message_range.after
+    )
+    positions = [position for position in merge(windows) if not found.excluded[position]]
+    return Plan(windows, positions, view.keys[positions].tolist())
+
+
+def assembled(
+    found: Found,
+    plan: Plan,
+    messages: Mapping[int, Message],
+    *,
+    max_tokens: int | None,
+    cost: Callable[[RecalledMessage], int],
+) -> tuple[list[RecalledMessage], dict[str, int]]:
+    """Return what is shown, chronological, and what was dropped for which reason.
+
+    Args:
+        found: Scores by position.
+        plan: What is to be shown.
+        messages: The messages by key, checked by the store against the scope. What is not among
+            them (deleted meanwhile, or a wrong answer of the index) is dropped and counted.
+        max_tokens: The budget for everything together; None: no limit.
+        cost: Tokens that a message takes in the prompt.
+    """
+    dropped = dict(found.dropped)
+    hits = set(found.hits)
+    recalled = {
+        position: _recalled(found, position, messages[key], is_hit=position in hits)
+        for position, key in zip(plan.positions, plan.keys, strict=True)
+        if key in messages
+    }
+    if len(recalled) < len(plan.positions):
+        dropped["not in scope"] = len(plan.positions) - len(recalled)
+    if max_tokens is not None:
+        costs = {position: cost(message) for position, message in recalled.items()}
+        kept, left_out = fit(plan.windows, lambda position: costs.get(position, 0), max_tokens)
+        over = [position for position in left_out if position in recalled]
+        if over:
+            dropped["over max_tokens"] = len(over)
+        recalled = {position: recalled[position] for position in kept if position in recalled}
+    return chronological(list(recalled.values())), dropped
+
+
+def chronological(messages: Sequence[RecalledMessage]) -> list[RecalledMessage]:
+    """Return messages by time, but never against the order inside a thread.
+
+    Args:
+        messages: By thread, then by insertion.
+
+    A message counts as no older than those before it in its thread: a clock that went back does
+    not turn a conversation round.
+    """
+    latest: dict[tuple[str | None, str], float] = {}
+    ordered = []
+    for place, recalled in enumerate(messages):
+        message = recalled.message
+        thread = (message.resource_id, message.thread_id)
+        time = max(message.created_at.timestamp(), latest.get(thread, -math.inf))
+        latest[thread] = time
+        ordered.append((time, place, recalled))
+    ordered.sort(key=lambda item: item[:2])
+    return [recalled for _, _, recalled in ordered]
+
+
+def _recalled(found: Found, position: int, message: Message, *, is_hit: bool) -> RecalledMessage:
+    return RecalledMessage(
+        message=message,
+        is_hit=is_hit,
+        score=_number(found.scores[position]),
+        dense=_number(found.dense[position]),
+        lexical=_number(found.lexical[position]),
+    )
+
+
+def _number(value: float) -> float | None:
+    """Return a score as a float, None where there is none (NaN, or -inf: not searched)."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,87 @@
+"""Forgetting: hidden at once, removed everywhere, and counted afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from semantic_recall.errors import InvalidScopeError
+from semantic_recall.indexer import Indexer
+from semantic_recall.protocols import MessageStore
+from semantic_recall.scope_cache import ScopeCache
+from semantic_recall.types import Scope
+from semantic_recall.vectorizer import Vectorizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetReceipt:
+    """What was removed, and what a look into every place found afterwards."""
+
+    messages: int
+    threads: int
+    vectors: int
+    remaining: Mapping[str, int]
+    """By place, after the removal: all zero. "outbox" is not while the process that owns the
+    vector index has still to take the vectors out of it."""
+    secure: bool
+    """True when the freed bytes were overwritten too."""
+
+    @property
+    def complete(self) -> bool:
+        """True when nothing of it is left anywhere in this memory."""
+        return not any(self.remaining.values())
+
+
+class Eraser:
+    """Removes messages from one memory.
+
+    Args:
+        store: The truth.
+        vectorizer: Its cache is emptied.
+        indexer: Takes the vectors out of the vector index.
+        cache: Its views of the resource are dropped.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        vectorizer: Vectorizer | None,
+        indexer: Indexer,
+        cache: ScopeCache,
+    ) -> None:
+        self._store = store
+        self._vectorizer = vectorizer
+        self._indexer = indexer
+        self._cache = cache
+
+    def forget(
+        self,
+        *,
+        ids: Sequence[str] | None,
+        thread_id: str | None,
+        resource_id: str | None,
+        secure: bool,
+    ) -> ForgetReceipt:
+        """Delete the messages of the scope, or those of it that have one of `ids`."""
+        if thread_id is None and resource_id is None:
+            raise InvalidScopeError(
+                "forget needs a thread_id or a resource_id (ids alone are not unique)"
+            )
+        scope = Scope(resource_id, thread_id)
+        removal = self._store.delete(scope, ids=ids)
+        self._cache.drop(resource_id)
+        if self._vectorizer is not None:
+            self._vectorizer.clear()
+        self._indexer.flush()
+        if secure:
+            self._store.scrub()
+            index = self._indexer.index()
+            if index is not None:
+                index.scrub()
+        return ForgetReceipt(
+            messages=removal.messages,
+            threads=removal.threads,
+            vectors=removal.vectors,
+            remaining=self._store.remains(removal.keys),
+            secure=secure,
+        )

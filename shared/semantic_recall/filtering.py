@@ -1,0 +1,95 @@
+"""Which messages of a view may become hits: pure decisions, with the reasons counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semantic_recall.options import RecallOptions
+from semantic_recall.scope_view import ScopeView
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def microseconds(moment: datetime) -> int:
+    """Return whole microseconds since 1970 in UTC, the unit of `ScopeView.created_at`."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def positions_of(view: ScopeView, keys: Iterable[int]) -> NDArray[np.bool_]:
+    """Return a mask of the view's messages that have one of `keys`."""
+    return np.isin(view.keys, np.fromiter(keys, np.int64))
+
+
+def with_metadata(
+    metadata: Mapping[int, Mapping[str, object]], wanted: Mapping[str, object]
+) -> list[int]:
+    """Return the keys of messages whose metadata has every wanted value.
+
+    A wanted list, tuple or set means: one of these.
+    """
+    return [
+        key
+        for key, values in metadata.items()
+        if all(_matches(values, name, value) for name, value in wanted.items())
+    ]
+
+
+def filtered(
+    view: ScopeView,
+    dense: NDArray[np.float32],
+    options: RecallOptions,
+    *,
+    matching: NDArray[np.bool_] | None,
+    excluded: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Return which messages may become hits, and how many were dropped for which reason.
+
+    Args:
+        view: The messages.
+        dense: Their cosines to the query.
+        options: Time, roles, threshold and ranking.
+        matching: What passes the metadata filter; None without a filter.
+        excluded: What is in the prompt already. With `ranking="dense"` it may still become a
+            hit and bring its neighbours, as in Mastra; it is never shown.
+    """
+    eligible = view.searchable.copy()
+    dropped: Counter[str] = Counter()
+
+    def keep(mask: NDArray[np.bool_], reason: str) -> None:
+        lost = int(np.count_nonzero(eligible & ~mask))
+        if lost:
+            dropped[reason] += lost
+            np.logical_and(eligible, mask, out=eligible)
+
+    if options.since is not None:
+        keep(view.created_at >= microseconds(options.since), "before since")
+    if options.until is not None:
+        keep(view.created_at < microseconds(options.until), "after until")
+    if options.roles is not None:
+        keep(_of_roles(view, options.roles), "role")
+    if matching is not None:
+        keep(matching, "filter")
+    if options.threshold is not None:
+        # NaN compares false: what has no vector cannot pass a threshold on cosines.
+        keep(dense >= options.threshold, "below threshold")
+    if options.ranking == "hybrid":
+        keep(~excluded, "in the prompt")
+    return eligible, dict(dropped)
+
+
+def _of_roles(view: ScopeView, roles: Collection[str]) -> NDArray[np.bool_]:
+    wanted = np.asarray([name in roles for name in view.role_names], np.bool_)
+    return wanted[view.roles]
+
+
+def _matches(values: Mapping[str, object], name: str, wanted: object) -> bool:
+    if name not in values:
+        return False
+    if isinstance(wanted, (list, tuple, set, frozenset)):
+        return values[name] in wanted
+    return values[name] == wanted

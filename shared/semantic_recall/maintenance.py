@@ -1,0 +1,178 @@
+"""Looking after a memory: re-embed it, compare its parts, mend them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from semantic_recall.errors import EmbedderError
+from semantic_recall.indexer import Indexer
+from semantic_recall.protocols import Embedder, MessageStore, Progress, SpaceInfo
+from semantic_recall.settings import Settings
+from semantic_recall.types import VectorSpace
+from semantic_recall.vectorizer import Vectorizer
+
+_BATCH = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReindexReport:
+    """What a reindex did."""
+
+    space: VectorSpace
+    embedded: int
+    """Messages that were embedded in this run; those of an earlier, stopped run are not."""
+    pending: int
+    """Messages that the embedder refused; they stay findable by words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What a comparison of the parts of a memory found."""
+
+    problems: Sequence[str] = ()
+    """What is wrong inside the store, a line each."""
+    vectors: int = 0
+    """Vectors in the store."""
+    indexed: int | None = None
+    """Vectors in the index; None when another process owns it or there is none."""
+    missing: int = 0
+    """Vectors that the index lacks."""
+    orphans: int = 0
+    """Vectors in the index that the store does not have."""
+    pending: int = 0
+    """Messages that wait for their vectors."""
+    repaired: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing is wrong (any more)."""
+        return not self.problems and (self.repaired or not (self.missing or self.orphans))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """The size and state of a memory."""
+
+    messages: int
+    threads: int
+    resources: int
+    vectors: int
+    pending: int
+    """Messages that wait for their vectors."""
+    index_lag: int
+    """Changes that the vector index has not seen yet."""
+    bytes: int
+    """Size of the SQL database."""
+    embedder: str | None
+    dimensions: int | None
+    owns_index: bool
+    """True when this process writes the vector index."""
+    cache_bytes: int
+    """What hot scopes take in memory."""
+
+
+def active_space(store: MessageStore) -> SpaceInfo | None:
+    """Return the space that recall uses, None in a memory without vectors."""
+    return next((info for info in store.spaces() if info.active), None)
+
+
+def reindex(
+    store: MessageStore,
+    indexer: Indexer,
+    embedder: Embedder,
+    settings: Settings,
+    progress: Progress | None,
+) -> ReindexReport:
+    """Embed every message with `embedder`, then switch to it.
+
+    What is embedded is kept at once, so a stopped run goes on where it was. Recall uses the old
+    vectors until the switch.
+
+    Raises:
+        EmbedderError: The embedder failed for everything that was left; nothing was switched.
+    """
+    old = active_space(store)
+    space = embedder.space
+    vectorizer = Vectorizer(store, embedder, logger=settings.logger)
+    store.add_space(space, active=old is not None and old.space == space)
+    total = _pending(store, space)
+    done = 0
+    while True:
+        if progress is not None:
+            progress(done, total)
+        embedded = vectorizer.embed_pending(_BATCH)
+        if not embedded:
+            break
+        done += embedded
+    left = _pending(store, space)
+    if left and not done:
+        raise EmbedderError(
+            f"{space.name} could embed none of {left} messages (see the warnings); "
+            "recall still uses the old vectors; run reindex again when the embedder works"
+        )
+    store.add_space(space, active=True)
+    if old is not None and old.space != space:
+        store.drop_space(old.space)
+        index = indexer.index()
+        if index is not None:
+            index.drop(old.space)
+    else:
+        indexer.rebuild(space)
+    indexer.flush(bulk=True)
+    return ReindexReport(space=space, embedded=done, pending=left)
+
+
+def verify(
+    store: MessageStore,
+    indexer: Indexer,
+    space: VectorSpace | None,
+    *,
+    repair: bool,
+    progress: Progress | None,
+) -> VerifyReport:
+    """Compare the store with itself and with the vector index; mend the index from the store.
+
+    Args:
+        store: The truth.
+        indexer: Owns the index, or knows that another process does.
+        space: The active space; None checks the store alone.
+        repair: Rebuild the index from the store when they differ.
+        progress: Called with the vectors compared and their number.
+    """
+    problems = store.check()
+    if space is None:
+        return VerifyReport(problems=problems)
+    indexer.flush(bulk=True)
+    size = store.size()
+    index = indexer.index()
+    if index is None:
+        return VerifyReport(problems=problems, vectors=size["vectors"], pending=size["pending"])
+    indexed = set(index.ids(space))
+    total = size["vectors"]
+    missing = known = 0
+    for known, (vector, _) in enumerate(store.vector_ids(space), start=1):
+        if vector in indexed:
+            indexed.discard(vector)
+        else:
+            missing += 1
+        if progress is not None and known % 1000 == 0:
+            progress(known, total)
+    orphans = len(indexed)
+    repaired = repair and bool(missing or orphans)
+    if repaired:
+        indexer.rebuild(space)
+        indexer.flush(bulk=True)
+    return VerifyReport(
+        problems=problems,
+        vectors=known,
+        indexed=known - missing + orphans,
+        missing=missing,
+        orphans=orphans,
+        pending=size["pending"],
+        repaired=repaired,
+    )
+
+
+def _pending(store: MessageStore, space: VectorSpace) -> int:
+    return next((info.pending for info in store.spaces() if info.space == space), 0)

@@ -1,0 +1,59 @@
+"""The only place that chooses parts: from a path to a store, an index and an embedder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from semantic_recall.embedders import embedder_named
+from semantic_recall.errors import StoreError
+from semantic_recall.protocols import Embedder, MessageStore, VectorIndex
+
+DEFAULT_EMBEDDER = "wordllama"
+DATABASE = "recall.sqlite3"
+INDEX_FOLDER = "chroma"
+DEFAULT_INDEX_NAME = "memory"
+DEFAULT_SHARDS = 16
+"""Collections of a new vector index; the store fixes the number for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a memory is made from."""
+
+    store: MessageStore
+    index: Callable[[], VectorIndex]
+    """Opens the index, or raises `IndexLockedError` while another process owns it."""
+    embedder: Embedder | None
+
+
+def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | None) -> Parts:
+    """Return the parts of the memory in a folder, which is created if it is missing.
+
+    Raises:
+        StoreError: The folder or the database cannot be opened.
+        InvalidOptionError: There is no embedder of that name.
+        MissingDependencyError: The embedder's extra is not installed.
+    """
+    # The drivers are loaded here, when a memory is opened, to keep the import quick.
+    from semantic_recall.stores.sql import SQLMessageStore  # noqa: PLC0415
+
+    if isinstance(embedder, str):
+        embedder = embedder_named(embedder)
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"the folder {folder} cannot be made or is a file: {error}") from error
+    store = SQLMessageStore.open(folder / DATABASE)
+    shards = int(store.setting("index_shards", str(DEFAULT_SHARDS)))
+
+    def open_index() -> VectorIndex:
+        from semantic_recall.indexes.chroma import ChromaVectorIndex  # noqa: PLC0415
+
+        return ChromaVectorIndex.embedded(
+            folder / INDEX_FOLDER, shards=shards, prefix=index_name or DEFAULT_INDEX_NAME
+        )
+
+    return Parts(store, open_index, embedder)

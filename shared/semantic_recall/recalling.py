@@ -1,0 +1,186 @@
+"""Recalling: from a query to a `Recall`, step by step, with the time each step took."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from semantic_recall.assembling import assembled, planned
+from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
+from semantic_recall.formatting import format_message
+from semantic_recall.indexed_text import digest, indexed_text
+from semantic_recall.options import RecallOptions
+from semantic_recall.protocols import MessageStore
+from semantic_recall.result import Recall
+from semantic_recall.searching import Query, Searcher
+from semantic_recall.terms import text_terms
+from semantic_recall.tokens import count_tokens
+from semantic_recall.types import Message, MessageRange, RecalledMessage, Scope, Vector
+from semantic_recall.vectorizer import Vectorizer
+
+_ATTEMPTS = 2
+"""A message that is deleted between the search and its fetch costs one more search."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What one call asks."""
+
+    text: str
+    options: RecallOptions
+    thread_id: str | None
+    resource_id: str | None
+    words_suffice: bool = False
+    """In front of a model: a failing embedder costs the vectors, not the recall."""
+
+    @property
+    def scope(self) -> Scope:
+        """What may be seen.
+
+        Raises:
+            InvalidScopeError: The id that the scope needs is missing.
+        """
+        return Scope.of(self.options.scope, resource_id=self.resource_id, thread_id=self.thread_id)
+
+    @property
+    def thread(self) -> Scope | None:
+        """The current thread."""
+        if self.thread_id is None:
+            return None
+        return Scope(self.resource_id, self.thread_id)
+
+    @property
+    def finds_something(self) -> bool:
+        """False where the answer is empty without a search."""
+        options = self.options
+        room = options.max_tokens is None or options.max_tokens > 0
+        return bool(self.text.strip()) and options.top_k > 0 and room
+
+
+class Recaller:
+    """Answers questions over one memory.
+
+    Args:
+        store: The truth.
+        vectorizer: Embeds questions; None searches by words alone.
+        searcher: Finds positions.
+        logger: Where a failing embedder is reported.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        vectorizer: Vectorizer | None,
+        searcher: Searcher,
+        logger: logging.Logger,
+    ) -> None:
+        self._store = store
+        self._vectorizer = vectorizer
+        self._searcher = searcher
+        self._logger = logger
+
+    def recall(self, question: Question, vector: Vector | None) -> Recall:
+        """Return what the question brings back; `vector` is its embedding if it is known."""
+        scope = question.scope
+        if not question.finds_something:
+            return _empty(question)
+        started = time.perf_counter()
+        if vector is not None:
+            vector = self._checked(vector)
+        elif self._vectorizer is not None:
+            try:
+                vector = self._vectorizer.query(question.text)
+            except EmbedderError as error:
+                self._go_on_without(error, question)
+        return self._searched(question, scope, vector, {"embed": _milliseconds(started)})
+
+    async def arecall(self, question: Question, vector: Vector | None) -> Recall:
+        """Do the same with one thread hop, awaiting a natively async embedder before it."""
+        vectorizer = self._vectorizer
+        if vectorizer is None or vector is not None or not vectorizer.is_async:
+            return await asyncio.to_thread(self.recall, question, vector)
+        scope = question.scope
+        if not question.finds_something:
+            return _empty(question)
+        started = time.perf_counter()
+        try:
+            vector = await vectorizer.aquery(question.text)
+        except EmbedderError as error:
+            self._go_on_without(error, question)
+        timings = {"embed": _milliseconds(started)}
+        return await asyncio.to_thread(self._searched, question, scope, vector, timings)
+
+    def _go_on_without(self, error: EmbedderError, question: Question) -> None:
+        if not question.words_suffice or question.options.ranking == "dense":
+            raise error
+        self._logger.warning("recall goes on without vectors: %s", error)
+
+    def _checked(self, vector: Vector) -> Vector:
+        if self._vectorizer is None:
+            raise ConfigurationError("query_vector needs a memory that was opened with an embedder")
+        vector = np.asarray(vector, np.float32)
+        dimensions = self._vectorizer.space.dimensions
+        if vector.shape != (dimensions,):
+            raise InvalidVectorError(
+                f"query_vector has the shape {vector.shape}; this memory needs ({dimensions},)"
+            )
+        if not np.isfinite(vector).all() or not vector.any():
+            raise InvalidVectorError("query_vector must be finite and not all zeros")
+        return vector
+
+    def _searched(
+        self, question: Question, scope: Scope, vector: Vector | None, timings: dict[str, float]
+    ) -> Recall:
+        started = time.perf_counter()
+        options = question.options
+        as_stored = Message(role="user", text=question.text, thread_id="-")
+        as_indexed = indexed_text(as_stored)
+        query = Query(
+            vector=vector,
+            terms=text_terms(question.text),
+            digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
+        )
+        space = None if self._vectorizer is None else self._vectorizer.space
+        messages: list[RecalledMessage] = []
+        dropped: dict[str, int] = {}
+        for attempt in range(_ATTEMPTS):
+            found = self._searcher.search(scope, space, query, options, thread=question.thread)
+            timings["search"] = _milliseconds(started)
+            if found is None:
+                break
+            plan = planned(found, MessageRange.of(options.message_range))
+            fetched = self._store.fetch(scope, plan.keys)
+            if len(fetched) < len(plan.keys) and attempt + 1 < _ATTEMPTS:
+                continue
+            messages, dropped = assembled(
+                found, plan, fetched, max_tokens=options.max_tokens, cost=_tokens
+            )
+            break
+        timings["fetch"] = _milliseconds(started) - timings["search"]
+        timings["total"] = timings["embed"] + _milliseconds(started)
+        return Recall(
+            query=question.text,
+            messages=tuple(messages),
+            thread_id=question.thread_id,
+            resource_id=question.resource_id,
+            dropped=dropped,
+            timings=timings,
+        )
+
+
+def _empty(question: Question) -> Recall:
+    return Recall(
+        query=question.text, thread_id=question.thread_id, resource_id=question.resource_id
+    )
+
+
+def _tokens(recalled: RecalledMessage) -> int:
+    return count_tokens(format_message(recalled))
+
+
+def _milliseconds(since: float) -> float:
+    return (time.perf_counter() - since) * 1e3

@@ -1,0 +1,307 @@
+"""A scope in memory: the arrays that a search needs, grown by what arrives.
+
+Messages are numbered twice. A *slot* is the order of arrival: growing a view never renumbers
+slots, so vectors and postings stay where they are. A *position* is the order of conversation
+(by thread, then insertion), which neighbours, smoothing and windows need; `order` maps the
+second to the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semantic_recall.postings import Postings, bm25
+from semantic_recall.protocols import ScopeRows
+from semantic_recall.types import Vector
+
+_Number = TypeVar("_Number", np.int64, np.int32, np.float32, np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one load brought: terms of new slots, and vectors of new or earlier slots."""
+
+    rows: int
+    postings: Postings
+    vectors: NDArray[np.float32]
+    """(m, dimensions) normalised, so that a dot product is a cosine."""
+    owners: NDArray[np.int64]
+    """(m,) the slot of each vector."""
+
+    def merged(self, later: Segment) -> Segment:
+        """Return one segment for this one and the next."""
+        vectors = [s.vectors for s in (self, later) if len(s.owners)]
+        return Segment(
+            self.rows + later.rows,
+            Postings.merge(self.postings, later.postings),
+            np.concatenate(vectors) if vectors else self.vectors,
+            np.concatenate((self.owners, later.owners)),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the arrays."""
+        return self.vectors.nbytes + self.owners.nbytes + self.postings.nbytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeView:
+    """The recallable messages of a scope, immutable; n messages in T threads.
+
+    Arrays are in order of conversation unless said otherwise.
+    """
+
+    version: int
+    keys: NDArray[np.int64]
+    threads: NDArray[np.int64]
+    created_at: NDArray[np.int64]
+    searchable: NDArray[np.bool_]
+    digests: NDArray[np.int64]
+    roles: NDArray[np.int32]
+    """(n,) index into `role_names`."""
+    role_names: tuple[str, ...]
+    starts: NDArray[np.int64]
+    """(T,) position of each thread's first message."""
+    order: NDArray[np.int64]
+    """(n,) the slot of each position."""
+    lengths: NDArray[np.float32]
+    """(n,) terms of each message, by slot."""
+    has_vector: NDArray[np.bool_]
+    """(n,) by slot."""
+    segments: tuple[Segment, ...]
+    """In order of arrival, each at least twice as large as the next: few, and cheap to grow."""
+
+    @classmethod
+    def build(cls, rows: ScopeRows) -> ScopeView:
+        """Return the view of `rows`, a scope loaded whole (or a cut of it)."""
+        names = tuple(dict.fromkeys(rows.roles))
+        numbers = {name: number for number, name in enumerate(names)}
+        owners = np.searchsorted(rows.keys, rows.vector_keys).astype(np.int64)
+        return _arranged(
+            version=rows.version,
+            keys=rows.keys,
+            threads=rows.threads,
+            created_at=rows.created_at,
+            searchable=rows.searchable,
+            digests=rows.digests,
+            roles=np.fromiter((numbers[role] for role in rows.roles), np.int32, len(rows.keys)),
+            role_names=names,
+            lengths=rows.term_counts.astype(np.float32),
+            has_vector=_marked(len(rows.keys), owners),
+            segments=(_segment(rows, owners, first_slot=0),),
+        )
+
+    def extended(self, rows: ScopeRows) -> ScopeView | None:
+        """Return the view with `rows` added, or None when it has to be built anew.
+
+        A message that was edited (other text, role, time or part) needs a new build; new messages
+        and vectors that came late do not.
+        """
+        slots = self._slots_of(rows.keys)
+        known = slots >= 0
+        if known.any() and not self._unchanged(rows, slots, known):
+            return None
+        fresh = _only(rows, ~known)
+        count = len(self.keys)
+        if len(fresh.keys) and count and fresh.keys[0] < self.keys.max():
+            return None  # an older message became recallable: slots would not be in key order
+        slots[~known] = count + np.arange(len(fresh.keys))
+        owners = slots[np.searchsorted(rows.keys, rows.vector_keys)]
+        late = owners < count
+        wanted = ~late
+        wanted[late] = ~self.has_vector[owners[late]]
+        names = tuple(dict.fromkeys(self.role_names + tuple(fresh.roles)))
+        numbers = {name: number for number, name in enumerate(names)}
+        roles = np.fromiter((numbers[role] for role in fresh.roles), np.int32, len(fresh.keys))
+        segment = _segment(fresh, owners[wanted], first_slot=count, vectors=rows.vectors[wanted])
+        has_vector = np.concatenate((self.has_vector, np.zeros(len(fresh.keys), np.bool_)))
+        has_vector[owners[wanted]] = True
+        return _arranged(
+            version=rows.version,
+            keys=self._grown(self.keys, fresh.keys),
+            threads=self._grown(self.threads, fresh.threads),
+            created_at=self._grown(self.created_at, fresh.created_at),
+            searchable=self._grown(self.searchable, fresh.searchable),
+            digests=self._grown(self.digests, fresh.digests),
+            roles=self._grown(self.roles, roles),
+            role_names=names,
+            lengths=np.concatenate((self.lengths, fresh.term_counts.astype(np.float32))),
+            has_vector=has_vector,
+            segments=_compacted((*self.segments, segment)),
+        )
+
+    def dense(self, query: Vector) -> NDArray[np.float32]:
+        """Return the cosine of each message to `query` (its best chunk), NaN without a vector."""
+        scores = np.full(len(self.keys), np.nan, np.float32)
+        norm = float(np.linalg.norm(query))
+        if norm > 0:
+            unit = (query / np.float32(norm)).astype(np.float32)
+            for segment in self.segments:
+                if len(segment.owners):
+                    np.fmax.at(scores, segment.owners, segment.vectors @ unit)
+        return scores[self.order]
+
+    def lexical(
+        self,
+        terms: NDArray[np.uint32],
+        *,
+        messages: int | None = None,
+        document_counts: Mapping[int, int] | None = None,
+    ) -> NDArray[np.float32]:
+        """Return the BM25 score of each message for the query's hashed terms.
+
+        Args:
+            terms: Hashed terms of the query.
+            messages: How many messages the scope has, when this view is a cut of it.
+            document_counts: In how many of them each term is, when this view is a cut of it.
+        """
+        scores = bm25(
+            [segment.postings for segment in self.segments],
+            terms,
+            self.lengths,
+            n=int(np.count_nonzero(self.searchable)) if messages is None else messages,
+            document_counts=document_counts,
+        )
+        return scores[self.order]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the arrays."""
+        arrays = (
+            self.keys, self.threads, self.created_at, self.searchable, self.digests, self.roles,
+            self.starts, self.order, self.lengths, self.has_vector,
+        )  # fmt: skip
+        return sum(a.nbytes for a in arrays) + sum(s.nbytes for s in self.segments)
+
+    def _slots_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the slot of each key, -1 where it is new; slots are in order of keys."""
+        by_slot = self._by_slot(self.keys)
+        places = np.searchsorted(by_slot, keys)
+        inside = places < len(by_slot)
+        inside[inside] = by_slot[places[inside]] == keys[inside]
+        return np.where(inside, places, -1).astype(np.int64)
+
+    def _by_slot(self, values: NDArray[_Number]) -> NDArray[_Number]:
+        back = np.empty_like(values)
+        back[self.order] = values
+        return back
+
+    def _grown(self, values: NDArray[_Number], more: NDArray[_Number]) -> NDArray[_Number]:
+        return np.concatenate((self._by_slot(values), more))
+
+    def _unchanged(
+        self, rows: ScopeRows, slots: NDArray[np.int64], known: NDArray[np.bool_]
+    ) -> bool:
+        where = slots[known]
+        same = (
+            np.array_equal(self._by_slot(self.digests)[where], rows.digests[known])
+            and np.array_equal(self._by_slot(self.searchable)[where], rows.searchable[known])
+            and np.array_equal(self._by_slot(self.created_at)[where], rows.created_at[known])
+        )
+        old_roles = self._by_slot(self.roles)[where]
+        new_roles = [role for role, is_known in zip(rows.roles, known, strict=True) if is_known]
+        return same and [self.role_names[number] for number in old_roles] == new_roles
+
+
+def _arranged(
+    *,
+    version: int,
+    keys: NDArray[np.int64],
+    threads: NDArray[np.int64],
+    created_at: NDArray[np.int64],
+    searchable: NDArray[np.bool_],
+    digests: NDArray[np.int64],
+    roles: NDArray[np.int32],
+    role_names: tuple[str, ...],
+    lengths: NDArray[np.float32],
+    has_vector: NDArray[np.bool_],
+    segments: tuple[Segment, ...],
+) -> ScopeView:
+    """Return a view from arrays by slot (in order of keys)."""
+    order = np.argsort(threads, kind="stable")
+    threads = threads[order]
+    breaks = np.flatnonzero(threads[1:] != threads[:-1]) + 1
+    starts = np.concatenate((np.zeros(min(len(keys), 1), np.int64), breaks)).astype(np.int64)
+    return ScopeView(
+        version=version,
+        keys=keys[order],
+        threads=threads,
+        created_at=created_at[order],
+        searchable=searchable[order],
+        digests=digests[order],
+        roles=roles[order],
+        role_names=role_names,
+        starts=starts,
+        order=order,
+        lengths=lengths,
+        has_vector=has_vector,
+        segments=segments,
+    )
+
+
+def _segment(
+    rows: ScopeRows,
+    owners: NDArray[np.int64],
+    *,
+    first_slot: int,
+    vectors: NDArray[np.float32] | None = None,
+) -> Segment:
+    vectors = rows.vectors if vectors is None else vectors
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Segment(
+        len(rows.keys),
+        Postings.build(rows.terms, rows.term_counts, first_slot),
+        np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0),
+        owners,
+    )
+
+
+def _only(rows: ScopeRows, wanted: NDArray[np.bool_]) -> ScopeRows:
+    """Return the wanted rows, without vectors."""
+    if wanted.all():
+        chosen_terms = rows.terms
+        roles = rows.roles
+    else:
+        chosen_terms = rows.terms[np.repeat(wanted, rows.term_counts)]
+        roles = [role for role, is_wanted in zip(rows.roles, wanted, strict=True) if is_wanted]
+    return ScopeRows(
+        version=rows.version,
+        keys=rows.keys[wanted],
+        threads=rows.threads[wanted],
+        created_at=rows.created_at[wanted],
+        searchable=rows.searchable[wanted],
+        roles=roles,
+        digests=rows.digests[wanted],
+        terms=chosen_terms,
+        term_counts=rows.term_counts[wanted],
+        vector_keys=np.zeros(0, np.int64),
+        vectors=np.zeros((0, 0), np.float32),
+    )
+
+
+def _compacted(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """Merge from the end until each segment is at least twice as large as the next.
+
+    The merging of a binary counter: n messages that arrive one by one are copied about log2(n)
+    times each, and a search meets at most log2(n) segments.
+    """
+    merged = list(segments)
+    while len(merged) > 1 and _weight(merged[-1]) * 2 > _weight(merged[-2]):
+        later = merged.pop()
+        merged[-1] = merged[-1].merged(later)
+    return tuple(merged)
+
+
+def _weight(segment: Segment) -> int:
+    return max(segment.rows, len(segment.owners))
+
+
+def _marked(size: int, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    marks = np.zeros(size, np.bool_)
+    marks[places] = True
+    return marks

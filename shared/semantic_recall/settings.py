@@ -1,0 +1,43 @@
+"""What is set once for a memory, as against `RecallOptions`, which a call may override."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from semantic_recall.errors import InvalidOptionError
+from semantic_recall.result import Recall
+from semantic_recall.types import Message
+
+BeforeStore = Callable[[Sequence[Message]], Sequence[Message]]
+"""May change, drop or add messages before they are stored, or raise `AbortTurn`."""
+BeforeInject = Callable[[Recall], Recall]
+"""May change or empty what was recalled before it reaches a prompt, or raise `AbortTurn`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How one memory works.
+
+    Raises:
+        InvalidOptionError: A number is out of its range.
+    """
+
+    exact_limit: int = 100_000
+    """Scopes of up to this many messages are searched exactly; 0 always asks the vector index."""
+    cache_bytes: int = 256 * 2**20
+    """How much memory the vectors and terms of hot scopes may take."""
+    embed_roles: frozenset[str] = frozenset({"user", "assistant"})
+    """Messages with these roles are embedded and searched."""
+    timeout: float = 5.0
+    """Seconds that a recall in front of a model may take before the turn goes on without it."""
+    before_store: BeforeStore | None = None
+    before_inject: BeforeInject | None = None
+    logger: logging.Logger = field(default_factory=lambda: logging.getLogger("semantic_recall"))
+
+    def __post_init__(self) -> None:
+        if self.exact_limit < 0 or self.cache_bytes < 0:
+            raise InvalidOptionError("exact_limit and cache_bytes must be 0 or more")
+        if not self.timeout > 0:
+            raise InvalidOptionError(f"timeout must be a number of seconds > 0, not {self.timeout}")

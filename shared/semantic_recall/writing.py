@@ -1,0 +1,99 @@
+"""Remembering: commit first, embed second, index in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from semantic_recall.incoming import Incoming, as_messages, as_record
+from semantic_recall.indexer import Indexer
+from semantic_recall.protocols import MessageStore, Part, PendingMessage
+from semantic_recall.settings import Settings
+from semantic_recall.types import Message
+from semantic_recall.vectorizer import Vectorizer
+
+
+class Writer:
+    """Stores and embeds messages of one memory.
+
+    Args:
+        store: The truth.
+        vectorizer: Embeds; None for a memory that searches by words alone.
+        indexer: Told when there is something for the vector index.
+        settings: Which roles are embedded, and the hook before storing.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        vectorizer: Vectorizer | None,
+        indexer: Indexer,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._vectorizer = vectorizer
+        self._indexer = indexer
+        self._settings = settings
+
+    def remember(
+        self,
+        messages: Incoming | Iterable[Incoming],
+        *,
+        thread_id: str | None,
+        resource_id: str | None,
+        background: bool,
+        strict: bool,
+    ) -> list[Message]:
+        """Commit the messages; then embed them here, or leave that to the background."""
+        kept, pending = self._commit(messages, thread_id, resource_id)
+        if pending and self._vectorizer is not None and not background:
+            self._vectorizer.embed(pending, strict=strict)
+        self._indexer.wake()
+        return kept
+
+    async def aremember(
+        self,
+        messages: Incoming | Iterable[Incoming],
+        *,
+        thread_id: str | None,
+        resource_id: str | None,
+        background: bool,
+        strict: bool,
+    ) -> list[Message]:
+        """Commit the messages in a thread; await the embedder when it is natively async."""
+        vectorizer = self._vectorizer
+        if background or vectorizer is None or not vectorizer.is_async:
+            return await asyncio.to_thread(
+                self.remember,
+                messages,
+                thread_id=thread_id,
+                resource_id=resource_id,
+                background=background,
+                strict=strict,
+            )
+        kept, pending = await asyncio.to_thread(self._commit, messages, thread_id, resource_id)
+        if pending:
+            await vectorizer.aembed(pending, strict=strict)
+        self._indexer.wake()
+        return kept
+
+    def _commit(
+        self,
+        messages: Incoming | Iterable[Incoming],
+        thread_id: str | None,
+        resource_id: str | None,
+    ) -> tuple[list[Message], list[PendingMessage]]:
+        kept = as_messages(messages, thread_id=thread_id, resource_id=resource_id)
+        if self._settings.before_store is not None:
+            kept = list(self._settings.before_store(kept))
+        if not kept:
+            return [], []
+        records = [as_record(message, self._settings.embed_roles) for message in kept]
+        stored = self._store.add(records)
+        # A dict: of the same message twice in one batch only the last is embedded.
+        pending = {
+            item.key: PendingMessage(item.key, record.digest, record.message, 0)
+            for record, item in zip(records, stored, strict=True)
+            if item.changed and record.part is Part.SEARCHABLE
+        }
+        return kept, list(pending.values())
