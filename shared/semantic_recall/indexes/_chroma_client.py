@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,5 +96,5 @@ def _after_fork_in_child() -> None:
         SharedSystemClient.clear_system_cache()
 
 
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,302 @@
+"""The work behind `Indexer`, and the thread that does it."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+from semantic_recall.errors import (
+    IndexLockedError,
+    SemanticRecallError,
+    StoreClosedError,
+    VectorIndexError,
+)
+from semantic_recall.index_operations import apply
+from semantic_recall.protocols import MessageStore, VectorIndex
+from semantic_recall.types import VectorSpace
+
+SERVING_BATCH = 16
+"""Operations per turn beside other work: Chroma holds the GIL while it writes (about 20 ms)."""
+BULK_BATCH = 512
+"""Operations per turn of a bulk flush."""
+EMBEDDING_BATCH = 256
+QUIET_SECONDS = 0.1
+"""How long nothing must be stored before the thread takes its turn ..."""
+LAG_SECONDS = 1.0
+"""... and how long it lets itself be put off by that."""
+POLL_SECONDS = 2.0
+"""How often it looks for what other processes have stored, and for retries that became due."""
+LOCKED_SECONDS = 5.0
+"""How often it tries to own an index that another process owns."""
+FIRST_RETRY_SECONDS = 0.5
+LAST_RETRY_SECONDS = 60.0
+"""A failing index is tried again after 0.5, 1, 2, ... seconds, at most this."""
+
+
+class IndexWorker:
+    """What the thread and `flush` do, one of them at a time."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        open_index: Callable[[], VectorIndex] | None,
+        embed_pending: Callable[[int], int] | None,
+        logger: logging.Logger,
+    ) -> None:
+        self._store = store
+        self._open_index = open_index
+        self._embed_pending = embed_pending
+        self._logger = logger
+        self._closing = False
+        self._renew()
+        _workers.add(self)
+
+    def _renew(self) -> None:
+        """Begin without thread and index; in a forked child, without touching the parent's."""
+        self.index: VectorIndex | None = None
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._turn = threading.Lock()  # whoever holds it embeds and writes
+        self._signal = threading.Event()
+        self._woken_at = 0.0
+        self._wanted = False
+        self._failures = 0
+        self._locked = False
+        self._retry_at = 0.0
+
+    # -- from any thread ----------------------------------------------------------------------
+    def wake(self) -> None:
+        """Start the thread if need be, and tell it that there may be work."""
+        self._woken_at = time.monotonic()
+        self._signal.set()
+        if self._thread is None and not self._closing:
+            with self._starting:
+                if self._thread is None:
+                    thread = threading.Thread(
+                        target=self._run, name="semantic-recall-indexer", daemon=True
+                    )
+                    try:
+                        thread.start()
+                    except RuntimeError:  # Python is ending; the work stays queued in the store
+                        return
+                    self._thread = thread
+
+    def wanted_index(self) -> VectorIndex | None:
+        """Return the index, or let the thread open it for the next time."""
+        if self.index is None and self._open_index is not None and not self._closing:
+            self._wanted = True
+            self.wake()
+        return self.index
+
+    def flush(self, deadline: float | None, *, bulk: bool) -> bool:
+        """Work in this thread until nothing is left, the deadline, or a failure."""
+        if not self._take_turn(deadline):
+            return False
+        try:
+            self._wanted = self._wanted or bulk
+            while not self._closing:
+                if not self._step(BULK_BATCH if bulk else SERVING_BATCH):
+                    return True
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+            return False
+        except VectorIndexError as error:
+            self._failed(error)
+            return False
+        finally:
+            self._turn.release()
+
+    def rebuild(self, space: VectorSpace) -> None:
+        """Drop a space from the index and queue all of it."""
+        with self._turn:
+            index = self._owned()
+            if index is not None:
+                index.drop(space)
+            # After the drop: should the process end in between, `_owned` finds the index empty.
+            self._store.queue_all(space)
+            self._retry_at = 0.0
+        self.wake()
+
+    def close(self, timeout: float) -> None:
+        """Stop the thread and close the index, within about `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        self.abandon()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+        if self._take_turn(deadline):
+            try:
+                self._close_index()
+            finally:
+                self._turn.release()
+
+    def abandon(self) -> None:
+        """Let the thread end and close the index; waits for nothing, as the collector calls it."""
+        self._closing = True
+        self._signal.set()
+        if self._thread is None:
+            atexit.unregister(self._at_exit)
+
+    def _at_exit(self) -> None:
+        self.close(5.0)
+
+    def _take_turn(self, deadline: float | None) -> bool:
+        if deadline is None:
+            return self._turn.acquire()
+        return self._turn.acquire(timeout=max(0.0, deadline - time.monotonic()))
+
+    # -- the thread ---------------------------------------------------------------------------
+    def _run(self) -> None:
+        delay = 0.0
+        while not self._closing:
+            self._signal.wait(delay)
+            self._signal.clear()
+            self._wait_for_quiet()
+            if self._closing:
+                break
+            with self._turn:
+                began = time.monotonic()
+                delay = self._attempt()
+            if not delay:
+                # Writing holds the GIL: leave the other threads as much time as was taken.
+                time.sleep(min(time.monotonic() - began, QUIET_SECONDS))
+        with self._turn:
+            self._close_index()
+
+    def _wait_for_quiet(self) -> None:
+        began = time.monotonic()
+        while not self._closing and time.monotonic() - began < LAG_SECONDS:
+            left = self._woken_at + QUIET_SECONDS - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(left)
+
+    def _attempt(self) -> float:
+        """Do one batch of everything; returns the seconds until the next attempt."""
+        try:
+            more = self._step(SERVING_BATCH, patient=True)
+        except StoreClosedError:
+            self._closing = True
+            return POLL_SECONDS
+        # User code runs below (embedder, index). Were the thread to end with an error of it,
+        # nothing would be indexed any more, and nobody would be told.
+        except Exception as error:  # noqa: BLE001 - see above; it is logged and tried again
+            self._failed(error)
+            return POLL_SECONDS
+        return 0.0 if more else POLL_SECONDS
+
+    # -- with the turn ------------------------------------------------------------------------
+    def _step(self, limit: int, *, patient: bool = False) -> bool:
+        """Embed a batch and replay up to `limit` operations; True when there may be more.
+
+        `patient` waits until a failed or locked index is to be tried again.
+        """
+        more = self._embed()
+        if self._open_index is None or (patient and time.monotonic() < self._retry_at):
+            return more
+        operations = self._store.operations(limit=limit)
+        if not operations and not self._wanted and self.index is None:
+            return more
+        index = self._owned()
+        self._wanted = False
+        if index is not None and operations:
+            apply(index, operations)
+            self._store.acknowledge(operations)
+            more = True
+        if index is not None:
+            self._succeeded()
+        return more
+
+    def _embed(self) -> bool:
+        """Embed a batch of what is due; True when there is more."""
+        before = self._next_due()
+        if self._embed_pending is None or before is None:
+            return False
+        self._embed_pending(EMBEDDING_BATCH)
+        after = self._next_due()
+        # Still the same: it was neither embedded nor postponed, so do not turn for ever.
+        return after is not None and after != before
+
+    def _next_due(self) -> int | None:
+        for info in self._store.spaces():
+            if info.active and info.pending:
+                due = self._store.pending(info.space, limit=1)
+                return due[0].key if due else None
+        return None
+
+    def _owned(self) -> VectorIndex | None:
+        """Return the index, opened if it can be; None while another process owns it."""
+        if self.index is not None or self._open_index is None:
+            return self.index
+        try:
+            index = self._open_index()
+        except IndexLockedError as error:
+            if not self._locked:
+                self._logger.info("%s", error)
+            self._locked = True
+            self._retry_at = time.monotonic() + LOCKED_SECONDS
+            return None
+        self._locked = False
+        try:
+            for info in self._store.spaces():
+                # Somebody deleted the index, or it was damaged and given up.
+                if info.vectors and _is_empty(index, info.space):
+                    self._store.queue_all(info.space)
+        except BaseException:
+            index.close()
+            raise
+        self.index = index
+        # Registered after the index's own exit handlers, so it runs before them.
+        atexit.register(self._at_exit)
+        return index
+
+    def _close_index(self) -> None:
+        atexit.unregister(self._at_exit)
+        index, self.index = self.index, None
+        if index is not None:
+            try:
+                index.close()
+            except SemanticRecallError as error:
+                self._logger.warning("the vector index did not close: %s", error)
+
+    def _failed(self, error: Exception) -> None:
+        if not self._failures:
+            self._logger.warning(
+                "the background indexer failed and will try again; recall goes on without it: %s",
+                error,
+                exc_info=error,
+            )
+        seconds = FIRST_RETRY_SECONDS * 2.0 ** min(self._failures, 10)
+        self._retry_at = time.monotonic() + min(seconds, LAST_RETRY_SECONDS)
+        self._failures += 1
+
+    def _succeeded(self) -> None:
+        if self._failures:
+            self._logger.info("the background indexer works again")
+        self._failures = 0
+        self._retry_at = 0.0
+
+
+def _is_empty(index: VectorIndex, space: VectorSpace) -> bool:
+    try:
+        return next(index.ids(space), None) is None
+    except VectorIndexError:
+        return False  # damaged: `rebuild` needs it open
+
+
+_workers: weakref.WeakSet[IndexWorker] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for worker in list(_workers):
+        worker._renew()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_after_fork_in_child)
