@@ -6,8 +6,8 @@ import hashlib
 import json
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -25,21 +25,21 @@ _PROBE = "dimensions"
 class EmbeddingFunction(Protocol):
     """What is used of `chromadb.EmbeddingFunction`: called with texts, gives vectors."""
 
-    def __call__(self, input: Any, /) -> Any:
+    def __call__(self, input: list[str], /) -> Iterable[object]:
         """Return one vector per text."""
         ...
 
 
 @runtime_checkable
 class _WithQuerySide(Protocol):
-    def embed_query(self, input: list[str]) -> Any: ...
+    def embed_query(self, input: list[str], /) -> Iterable[object]: ...
 
 
 @runtime_checkable
 class _Described(Protocol):
-    def name(self) -> Any: ...
+    def name(self) -> object: ...
 
-    def get_config(self) -> Any: ...
+    def get_config(self) -> object: ...
 
 
 class ChromaEmbedder:
@@ -132,7 +132,7 @@ class ChromaEmbedder:
             ) from error
 
 
-def _vectors(answer: Any) -> list[Vector]:  # noqa: ANN401 - lists or arrays, as the function likes
+def _vectors(answer: Iterable[object]) -> list[Vector]:
     return [np.asarray(vector, dtype=np.float32) for vector in answer]
 
 
