@@ -119,14 +119,22 @@ def without_live(history: Sequence[Message], live: Sequence[ChatMessage]) -> lis
     return list(history)
 
 
-def guarded(work: Callable[[], T], *, timeout: float, logger: logging.Logger, otherwise: T) -> T:
+def guarded(
+    work: Callable[[], T],
+    *,
+    timeout: float,
+    logger: logging.Logger,
+    otherwise: T,
+    what: str = "recall",
+) -> T:
     """Return what `work` gives, or `otherwise` when it fails or takes too long: a model waits.
 
     Args:
-        work: The recall.
+        work: The recall, or what else must not stop the turn.
         timeout: Seconds.
         logger: Gets a warning with the cause.
         otherwise: What the turn goes on with.
+        what: The work's name in the warning.
 
     Raises:
         AbortTurn: A hook stopped the turn.
@@ -148,14 +156,19 @@ def guarded(work: Callable[[], T], *, timeout: float, logger: logging.Logger, ot
     except (AbortTurn, ConfigurationError):
         raise
     except FutureTimeoutError:
-        logger.warning("recall took more than %s s; the turn goes on without it", timeout)
+        logger.warning("%s took more than %s s; the turn goes on without it", what, timeout)
     except Exception as error:  # whatever fails here, the user gets an answer
-        logger.warning("recall failed; the turn goes on without it: %s", error, exc_info=True)
+        logger.warning("%s failed; the turn goes on without it: %s", what, error, exc_info=True)
     return otherwise
 
 
 async def aguarded(
-    work: Awaitable[T], *, timeout: float, logger: logging.Logger, otherwise: T
+    work: Awaitable[T],
+    *,
+    timeout: float,
+    logger: logging.Logger,
+    otherwise: T,
+    what: str = "recall",
 ) -> T:
     """Do the same for an awaitable."""
     try:
@@ -163,7 +176,7 @@ async def aguarded(
     except (AbortTurn, ConfigurationError):
         raise
     except asyncio.TimeoutError:
-        logger.warning("recall took more than %s s; the turn goes on without it", timeout)
+        logger.warning("%s took more than %s s; the turn goes on without it", what, timeout)
     except Exception as error:  # whatever fails here, the user gets an answer
-        logger.warning("recall failed; the turn goes on without it: %s", error, exc_info=True)
+        logger.warning("%s failed; the turn goes on without it: %s", what, error, exc_info=True)
     return otherwise
