@@ -1,0 +1,295 @@
+"""Semantic recall for agents made with `create_agent`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, get_args
+
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+)
+from langchain_core.messages import BaseMessage
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+from typing_extensions import Unpack
+
+from langchain_semantic_recall.ids import Ids, resolve
+from langchain_semantic_recall.injecting import Insert, Prompt, ids_in, inject, query_message
+from langchain_semantic_recall.messages import text_of
+from langchain_semantic_recall.turn_cache import Turn, TurnCache
+from langchain_semantic_recall.turns import as_stored, current_turn, structured_response
+from semantic_recall.errors import InvalidIdError, InvalidOptionError
+from semantic_recall.options import RecallOverrides
+from semantic_recall.recall import SemanticRecall
+from semantic_recall.result import Recall
+from semantic_recall.turn import aguarded, guarded
+from semantic_recall.types import Message
+
+State: TypeAlias = AgentState[Any]
+Request: TypeAlias = ModelRequest[Any]
+Response: TypeAlias = ModelResponse[Any]
+
+_TOOL_NODE: Final = "tools"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Where a hook runs."""
+
+    ids: Ids
+    around: tuple[str, ...]
+    """The nodes that the agent itself runs in, outermost first; () for an agent of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What one model call asks of the memory."""
+
+    turn: Turn
+    text: str
+    overrides: RecallOverrides
+
+
+class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
+    """Recalls before each model call, and stores what the user and the model said.
+
+    The user's last message is the query, once per message: the tool loop sees the same bytes.
+    Messages of other threads go as one block into the system message, those of this thread that
+    the prompt no longer holds before the live messages. Nothing of it is kept in the agent's state.
+    Whatever fails or takes longer than `Settings.timeout` is logged, and the answer goes on.
+
+    The thread and its owner come from the arguments, a LangGraph server's authenticated user, the
+    run's context or `config["configurable"]`, in this order (`thread_id`; `resource_id` or
+    `user_id`). Without an owner only the thread itself is searched. On Python 3.10, async runs
+    cannot see the config: pass the owner in the context.
+
+    Args:
+        memory: The memory; one for all users.
+        thread_id: Fixes the thread.
+        resource_id: Fixes the owner of the threads.
+        insert: Where the block of other threads goes: "system" (default) or "user", a user
+            message of its own before the user's last one.
+        read_only: Recall and store nothing.
+        store_tools: Also store tool calls and results. They are kept for the history and never
+            embedded or recalled.
+        store_nested: Store the turns of an agent that runs inside another one. None (default):
+            not when a tool called it, as its thread is the outer agent's conversation.
+        name: Tells several of these in one agent apart.
+        **overrides: Any option of `RecallOptions`, on top of the memory's.
+
+    Raises:
+        InvalidOptionError: An argument or option has a value that it cannot have.
+    """
+
+    def __init__(
+        self,
+        memory: SemanticRecall,
+        *,
+        thread_id: str | None = None,
+        resource_id: str | None = None,
+        insert: Insert = "system",
+        read_only: bool = False,
+        store_tools: bool = False,
+        store_nested: bool | None = None,
+        name: str = "SemanticRecallMiddleware",
+        **overrides: Unpack[RecallOverrides],
+    ) -> None:
+        super().__init__()
+        if insert not in get_args(Insert):
+            raise InvalidOptionError(f'insert must be "system" or "user", not {insert!r}')
+        self._memory = memory
+        self._scope = memory.options.replace(**overrides).scope
+        self._fixed = {"thread_id": thread_id, "resource_id": resource_id}
+        self._insert: Insert = insert
+        self._read_only = read_only
+        self._store_tools = store_tools
+        self._store_nested = store_nested
+        self._name = name
+        self._overrides = overrides
+        self._turns = TurnCache()
+        self._said: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """What the agent calls this middleware."""
+        return self._name
+
+    # -- recalling ------------------------------------------------------------------------------
+    def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
+        """Add what is recalled to the request."""
+        run = self._run(request.runtime)
+        question = self._question(request, run)
+        if question is not None and question.turn.recall is None:
+            question.turn.recall = self._memory.recall_for_turn(
+                question.text,
+                thread_id=run.ids.thread_id,
+                resource_id=run.ids.resource_id,
+                **question.overrides,
+            )
+        self._store(request.state, run, background=True)
+        return handler(self._injected(request, question))
+
+    async def awrap_model_call(
+        self, request: Request, handler: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
+        """Add what is recalled to the request."""
+        run = self._run(request.runtime)
+        question = self._question(request, run)
+        if question is not None and question.turn.recall is None:
+            question.turn.recall = await self._memory.arecall_for_turn(
+                question.text,
+                thread_id=run.ids.thread_id,
+                resource_id=run.ids.resource_id,
+                **question.overrides,
+            )
+        await self._astore(request.state, run, background=True)
+        return await handler(self._injected(request, question))
+
+    def _question(self, request: Request, run: _Run) -> _Question | None:
+        query = query_message(request.messages)
+        text = "" if query is None else text_of(query)
+        if query is None or not text.strip():
+            return None
+        scope = run.ids.in_scope(self._scope)
+        if scope is None:
+            self._say("no thread or resource id was given: nothing is recalled")
+            return None
+        if self._scope == "resource" and scope["scope"] == "thread":
+            self._say("no resource id was given: only the thread itself is searched")
+        excluded = ids_in(request.messages).union(self._overrides.get("exclude_ids", ()))
+        return _Question(
+            self._turns.get(_key(run.ids, query)),
+            text,
+            {**self._overrides, **scope, "exclude_ids": excluded},
+        )
+
+    def _injected(self, request: Request, question: _Question | None) -> Request:
+        recall: Recall | None = None if question is None else question.turn.recall
+        if not recall:
+            return request
+        before = Prompt(request.system_message, list(request.messages))
+        prompt = inject(before, recall, self._insert)
+        # `list` is invariant, and the request's type names each message class.
+        messages: list[Any] = list(prompt.messages)
+        return request.override(system_message=prompt.system, messages=messages)
+
+    # -- storing --------------------------------------------------------------------------------
+    def after_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Store the turn."""
+        run = self._run(runtime)
+        self._store(state, run, background=False)
+        self._end(state, run)
+        return None
+
+    async def aafter_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Store the turn."""
+        run = self._run(runtime)
+        await self._astore(state, run, background=False)
+        self._end(state, run)
+        return None
+
+    def _store(self, state: State, run: _Run, *, background: bool) -> None:
+        messages, turn = self._unstored(state, run)
+        if messages:
+            stored = guarded(
+                lambda: self._memory.remember(messages, background=background),
+                timeout=self._memory.settings.timeout,
+                logger=self._logger,
+                otherwise=None,
+                what="storing",
+            )
+            _mark(turn, messages, stored)
+
+    async def _astore(self, state: State, run: _Run, *, background: bool) -> None:
+        messages, turn = self._unstored(state, run)
+        if messages:
+            stored = await aguarded(
+                self._memory.aremember(messages, background=background),
+                timeout=self._memory.settings.timeout,
+                logger=self._logger,
+                otherwise=None,
+                what="storing",
+            )
+            _mark(turn, messages, stored)
+
+    def _unstored(self, state: State, run: _Run) -> tuple[list[Message], Turn]:
+        """Return what is new since the last call, and the turn it belongs to."""
+        messages: Sequence[BaseMessage] = state.get("messages") or []
+        turn = self._turns.get(_key(run.ids, query_message(messages)))
+        if not self._stores(run) or run.ids.thread_id is None:
+            return [], turn
+        found = as_stored(
+            current_turn(messages),
+            thread_id=run.ids.thread_id,
+            resource_id=run.ids.resource_id,
+            tools=self._store_tools,
+            structured=structured_response(state),
+        )
+        return [message for message in found if _fingerprint(message) not in turn.stored], turn
+
+    def _stores(self, run: _Run) -> bool:
+        if self._read_only:
+            return False
+        if run.ids.thread_id is None:
+            self._say("no thread id was given: nothing is stored")
+        if not run.around:
+            return True
+        return _TOOL_NODE not in run.around if self._store_nested is None else self._store_nested
+
+    def _end(self, state: State, run: _Run) -> None:
+        self._turns.end(_key(run.ids, query_message(state.get("messages") or [])))
+
+    # -- where it runs --------------------------------------------------------------------------
+    def _run(self, runtime: Runtime[Any]) -> _Run:
+        configurable = dict(_configurable())
+        # Older versions of LangGraph have none. It is right where Python 3.10 hides the config.
+        info = getattr(runtime, "execution_info", None)
+        if info is not None:
+            configurable.update(checkpoint_ns=info.checkpoint_ns)
+            configurable.setdefault("thread_id", info.thread_id)
+        try:
+            ids = resolve(configurable, runtime.context, **self._fixed)
+        except InvalidIdError as error:
+            self._say(f"memory is not used: {error}")
+            ids = Ids()
+        return _Run(ids, _nodes_around(str(configurable.get("checkpoint_ns") or "")))
+
+    @property
+    def _logger(self) -> logging.Logger:
+        return self._memory.settings.logger
+
+    def _say(self, what: str) -> None:
+        """Log a warning, each text once: it would come with every model call."""
+        if what not in self._said:
+            self._said.add(what)
+            self._logger.warning("%s: %s", self._name, what)
+
+
+def _configurable() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:  # outside a graph, or async on Python 3.10
+        return {}
+
+
+def _nodes_around(namespace: str) -> tuple[str, ...]:
+    """Return the node names in a checkpoint namespace ("node:id|node:id") without the last."""
+    return tuple(node.partition(":")[0] for node in namespace.split("|")[:-1])
+
+
+def _key(ids: Ids, query: BaseMessage | None) -> Hashable:
+    return ids, None if query is None else (query.id, text_of(query))
+
+
+def _fingerprint(message: Message) -> tuple[str | None, str]:
+    return message.id, message.text
+
+
+def _mark(turn: Turn, messages: Sequence[Message], stored: object) -> None:
+    if stored is not None:  # None: it failed, and the next hook tries again
+        turn.stored.update(map(_fingerprint, messages))
