@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from semantic_recall.errors import ConfigurationError
 from semantic_recall.types import Message, as_utc
@@ -121,16 +121,17 @@ def to_message(record: object, defaults: Defaults, *, position: int) -> Message:
     role = record.get("role")
     if not isinstance(role, str) or not role:
         raise RecordError('"role" is missing' if role is None else f'"role" is {_kind(role)}')
-    thread_id = _text_field(record, "thread_id") or defaults.thread_id
+    thread_id = _text_field(record, "thread_id", defaults.thread_id)
+    id_ = _text_field(record, "id", None)
     moment = record.get("created_at")
     try:
         return Message(
             role=role,
             text=text_of(_content(record)),
             thread_id=thread_id,
-            resource_id=_text_field(record, "resource_id") or defaults.resource_id,
-            id=_text_field(record, "id") or stable_id(record, thread_id, position),
-            name=_text_field(record, "name"),
+            resource_id=_text_field(record, "resource_id", defaults.resource_id),
+            id=stable_id(record, thread_id, position) if id_ is None else id_,
+            name=_text_field(record, "name", None),
             created_at=defaults.created_at if moment is None else to_time(moment),
             metadata=_object_field(record, "metadata") or {},
             payload=_payload(record),
@@ -244,10 +245,15 @@ def _payload(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return {"message": rest} if rest else None
 
 
-def _text_field(record: Mapping[str, Any], key: str) -> str | None:
+_T = TypeVar("_T", str, "str | None")
+
+
+def _text_field(record: Mapping[str, Any], key: str, default: _T) -> str | _T:
     value = record.get(key)
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return default
+    if isinstance(value, str):
+        return value  # an empty one too: `Message` refuses it, and nothing is guessed
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # ids out of a database
     raise RecordError(f'"{key}" is {_kind(value)}; a text was expected')

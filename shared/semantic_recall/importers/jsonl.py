@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import BinaryIO, NoReturn
 
@@ -16,6 +17,7 @@ from semantic_recall.importers._records import (
 from semantic_recall.types import Message
 
 _BOM = b"\xef\xbb\xbf"
+_TELLING_KEY = re.compile(r'(?<!\\)"(role|messages)"\s*:')
 
 
 class JsonLinesImporter:
@@ -31,16 +33,17 @@ class JsonLinesImporter:
 
     def recognises(self, head: str) -> bool:
         """Tell whether one of the first whole lines is an object with a role."""
-        lines = head.splitlines()
+        lines = head.strip().split("\n")
         for line in lines[:20]:
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(record, dict):
-                return "role" in record and "messages" not in record
-        # The first line may be longer than the head.
-        return len(lines) == 1 and head.lstrip().startswith("{") and '"role"' in head
+            if isinstance(record, dict) and not record.keys().isdisjoint(("role", "messages")):
+                return "role" in record
+        # The first line may be longer than the head: its first telling key decides.
+        key = _TELLING_KEY.search(head)
+        return len(lines) == 1 and lines[0].startswith("{") and bool(key and key[1] == "role")
 
     def read(self, stream: BinaryIO, defaults: Defaults) -> Iterator[Message | BadRecord]:
         """Yield the message of each line, or a `BadRecord` with the line's number.

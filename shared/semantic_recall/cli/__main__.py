@@ -1,0 +1,5 @@
+"""`python -m semantic_recall.cli`."""
+
+from semantic_recall.cli import main
+
+main()
