@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from semantic_recall.tokens import count_tokens
-
 from semantic_recall import _display
 from semantic_recall.formatting import as_chat_message, format_block
+from semantic_recall.tokens import count_tokens
 from semantic_recall.types import RecalledMessage
 
 
