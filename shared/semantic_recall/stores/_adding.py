@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from semantic_recall.protocols import MessageRecord, Part, Stored
 from semantic_recall.stores import _fulltext, _queues, _scopes
 from semantic_recall.stores._database import UsesDatabase
 from semantic_recall.stores._schema import counters, messages, resources, terms, threads
 from semantic_recall.stores._sqlite import among, listed, paired
+from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, to_json, to_microseconds
 
 TERM = np.dtype("<u4")
@@ -56,13 +57,13 @@ class Adding(UsesDatabase):
         """See `MessageStore.add`."""
         if not records:
             return []
-        with self._db.write() as connection:
-            return _add(connection, records)
+        with self._db.write() as tx:
+            return _add(tx, records)
 
 
-def _add(connection: Connection, records: Sequence[MessageRecord]) -> list[Stored]:
+def _add(tx: Transaction, records: Sequence[MessageRecord]) -> list[Stored]:
     ids = [_scopes.thread_ids(r.message.resource_id, r.message.thread_id) for r in records]
-    entries = _scopes.enter(connection, dict.fromkeys(ids))
+    entries = _scopes.enter(tx, dict.fromkeys(ids))
     identities = [
         (entries[id].thread_key, escape(record.message.id))
         for id, record in zip(ids, records, strict=True)
@@ -71,37 +72,35 @@ def _add(connection: Connection, records: Sequence[MessageRecord]) -> list[Store
     for identity, id, record in zip(identities, ids, records, strict=True):
         # A dict keeps the first place of a key: the last of the same id wins, where it first was.
         changes[identity] = _Change(record, entries[id])
-    _look_up(connection, changes)
-    _give_keys(connection, [change for change in changes.values() if change.is_new])
+    _look_up(tx, changes)
+    _give_keys(tx, [change for change in changes.values() if change.is_new])
     done = list(changes.values())
-    _write_messages(connection, changes)
-    _write_terms(connection, done)
-    _count(connection, done)
-    _queues.drop_vectors(connection, [c.key for c in done if c.loses_vectors])
-    _queues.require(
-        connection, [c.key for c in done if c.changed and c.record.part == Part.SEARCHABLE]
-    )
+    _write_messages(tx, changes)
+    _write_terms(tx, done)
+    _count(tx, done)
+    _queues.drop_vectors(tx, [c.key for c in done if c.loses_vectors])
+    _queues.require(tx, [c.key for c in done if c.changed and c.record.part == Part.SEARCHABLE])
     return [Stored(changes[identity].key, changes[identity].changed) for identity in identities]
 
 
 _PAIRS, _JOINED = paired(messages.c.thread_key, messages.c.id, "pairs")
-_EXISTING = select(
-    messages.c.thread_key, messages.c.id, messages.c.key, messages.c.digest, messages.c.part
-).select_from(_PAIRS.join(messages, _JOINED))
+_EXISTING = Statement(
+    select(
+        messages.c.thread_key, messages.c.id, messages.c.key, messages.c.digest, messages.c.part
+    ).select_from(_PAIRS.join(messages, _JOINED))
+)
 
 
-def _look_up(connection: Connection, changes: dict[_Identity, _Change]) -> None:
+def _look_up(tx: Transaction, changes: dict[_Identity, _Change]) -> None:
     pairs = [identity for identity, change in changes.items() if not change.entry.is_new]
     if not pairs:
         return
-    for thread_key, id, key, digest, part in connection.execute(
-        _EXISTING, {"pairs": listed(pairs)}
-    ):
+    for thread_key, id, key, digest, part in tx.all(_EXISTING, pairs=listed(pairs)):
         change = changes[thread_key, id]
         change.key, change.old_digest, change.old_part = key, digest, part
 
 
-_RESERVE = (
+_RESERVE = Statement(
     update(counters)
     .where(counters.c.name == "message")
     .values(value=counters.c.value + bindparam("n"))
@@ -109,19 +108,22 @@ _RESERVE = (
 )
 
 
-def _give_keys(connection: Connection, new: Sequence[_Change]) -> None:
+def _give_keys(tx: Transaction, new: Sequence[_Change]) -> None:
     if not new:
         return
-    last: int = connection.execute(_RESERVE, {"n": len(new)}).scalar_one()
+    last: int = tx.value(_RESERVE, n=len(new))
     for key, change in enumerate(new, last - len(new) + 1):
         change.key = key
 
 
-_INSERT = insert(messages)
-_REPLACE = update(messages).where(messages.c.key == bindparam("at"))
+_CONTENT = (
+    "part", "version", "created_at", "digest", "role", "name", "metadata", "payload", "text",
+)  # fmt: skip
+_INSERT = Statement(insert(messages), ("key", "thread_key", "resource_key", "id", *_CONTENT))
+_REPLACE = Statement(update(messages).where(messages.c.key == bindparam("at")), _CONTENT)
 
 
-def _write_messages(connection: Connection, changes: dict[_Identity, _Change]) -> None:
+def _write_messages(tx: Transaction, changes: dict[_Identity, _Change]) -> None:
     new: list[dict[str, Any]] = []
     replaced: list[dict[str, Any]] = []
     for (thread_key, id), change in changes.items():
@@ -135,10 +137,8 @@ def _write_messages(connection: Connection, changes: dict[_Identity, _Change]) -
         else:
             row["at"] = change.key
             replaced.append(row)
-    if new:
-        connection.execute(_INSERT, new)
-    if replaced:
-        connection.execute(_REPLACE, replaced)
+    tx.many(_INSERT, new)
+    tx.many(_REPLACE, replaced)
 
 
 def _row(change: _Change) -> dict[str, Any]:
@@ -156,21 +156,21 @@ def _row(change: _Change) -> dict[str, Any]:
     }
 
 
-_INSERT_TERMS = insert(terms)
+_INSERT_TERMS = Statement(insert(terms), ("key", "terms"))
 
 
-def _write_terms(connection: Connection, changes: Sequence[_Change]) -> None:
+def _write_terms(tx: Transaction, changes: Sequence[_Change]) -> None:
     replaced = [change.key for change in changes if not change.is_new]
     if replaced:
-        forget_terms(connection, replaced)
+        forget_terms(tx, replaced)
     kept = [(c, c.record.terms.astype(TERM, copy=False)) for c in changes if len(c.record.terms)]
     if not kept:
         return
-    connection.execute(
+    tx.many(
         _INSERT_TERMS, [{"key": change.key, "terms": words.tobytes()} for change, words in kept]
     )
     _fulltext.insert(
-        connection,
+        tx,
         [
             (c.key, _fulltext.tokens(c.entry.resource_key, c.entry.thread_key, words))
             for c, words in kept
@@ -178,23 +178,23 @@ def _write_terms(connection: Connection, changes: Sequence[_Change]) -> None:
     )
 
 
-_OLD_TERMS = (
+_OLD_TERMS = Statement(
     select(messages.c.key, messages.c.resource_key, messages.c.thread_key, terms.c.terms)
     .join_from(terms, messages, messages.c.key == terms.c.key)
     .where(among(terms.c.key, "keys"))
 )
-_DELETE_TERMS = terms.delete().where(among(terms.c.key, "keys"))
+_DELETE_TERMS = Statement(terms.delete().where(among(terms.c.key, "keys")))
 
 
-def forget_terms(connection: Connection, keys: Sequence[int]) -> None:
+def forget_terms(tx: Transaction, keys: Sequence[int]) -> None:
     """Take messages out of terms and full text; the messages themselves must still be there."""
-    wanted = {"keys": listed(keys)}
+    wanted = listed(keys)
     old = [
         (key, _fulltext.tokens(resource_key, thread_key, words_of(blob)))
-        for key, resource_key, thread_key, blob in connection.execute(_OLD_TERMS, wanted)
+        for key, resource_key, thread_key, blob in tx.all(_OLD_TERMS, keys=wanted)
     ]
-    _fulltext.delete(connection, old)
-    connection.execute(_DELETE_TERMS, wanted)
+    _fulltext.delete(tx, old)
+    tx.run(_DELETE_TERMS, keys=wanted)
 
 
 def words_of(blob: bytes) -> NDArray[np.uint32]:
@@ -202,29 +202,29 @@ def words_of(blob: bytes) -> NDArray[np.uint32]:
     return np.frombuffer(blob, dtype=TERM)
 
 
-_COUNT_RESOURCES = (
+_COUNT_RESOURCES = Statement(
     update(resources)
     .where(resources.c.key == bindparam("at"))
     .values(recallable=resources.c.recallable + bindparam("n"))
 )
-_COUNT_THREADS = (
+_COUNT_THREADS = Statement(
     update(threads)
     .where(threads.c.key == bindparam("at"))
     .values(recallable=threads.c.recallable + bindparam("n"))
 )
-_HID_RESOURCES = (
+_HID_RESOURCES = Statement(
     update(resources)
     .where(resources.c.key == bindparam("at"))
     .values(deleted_version=bindparam("stamp"))
 )
-_HID_THREADS = (
+_HID_THREADS = Statement(
     update(threads)
     .where(threads.c.key == bindparam("at"))
     .values(deleted_version=bindparam("stamp"))
 )
 
 
-def _count(connection: Connection, changes: Sequence[_Change]) -> None:
+def _count(tx: Transaction, changes: Sequence[_Change]) -> None:
     by_resource: Counter[int] = Counter()
     by_thread: Counter[int] = Counter()
     hid: dict[int, _scopes.Entry] = {}
@@ -235,20 +235,18 @@ def _count(connection: Connection, changes: Sequence[_Change]) -> None:
             by_thread[change.entry.thread_key] += now - was
         if was and not now:
             hid[change.entry.thread_key] = change.entry
-    count(connection, by_resource, by_thread)
-    mark_deleted(connection, hid.values())
+    count(tx, by_resource, by_thread)
+    mark_deleted(tx, hid.values())
 
 
-def count(connection: Connection, by_resource: Counter[int], by_thread: Counter[int]) -> None:
+def count(tx: Transaction, by_resource: Counter[int], by_thread: Counter[int]) -> None:
     """Change the numbers of recallable messages by these differences."""
     for statement, differences in ((_COUNT_RESOURCES, by_resource), (_COUNT_THREADS, by_thread)):
-        rows = [{"at": key, "n": n} for key, n in differences.items() if n]
-        if rows:
-            connection.execute(statement, rows)
+        tx.many(statement, [{"at": key, "n": n} for key, n in differences.items() if n])
 
 
-def mark_deleted(connection: Connection, entries: Iterable[_scopes.Entry]) -> None:
+def mark_deleted(tx: Transaction, entries: Iterable[_scopes.Entry]) -> None:
     """Remember that messages of these threads left at the current version."""
     for entry in entries:
-        connection.execute(_HID_RESOURCES, {"at": entry.resource_key, "stamp": entry.version})
-        connection.execute(_HID_THREADS, {"at": entry.thread_key, "stamp": entry.version})
+        tx.run(_HID_RESOURCES, at=entry.resource_key, stamp=entry.version)
+        tx.run(_HID_THREADS, at=entry.thread_key, stamp=entry.version)

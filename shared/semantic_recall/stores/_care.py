@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
 
 from semantic_recall.protocols import Part
 from semantic_recall.stores import _sqlite
@@ -20,6 +21,7 @@ from semantic_recall.stores._schema import (
     threads,
     vectors,
 )
+from semantic_recall.stores._statements import Statement
 from semantic_recall.stores._text import escape, unescape
 
 
@@ -28,52 +30,50 @@ class Care(UsesDatabase):
 
     def check(self) -> list[str]:
         """See `MessageStore.check`."""
-        with self._db.read() as connection:
-            problems = _sqlite.faults(connection)
-            for what, statement in _FAULTS.items():
-                n = connection.execute(statement).scalar_one()
+        with self._db.read() as tx:
+            problems = _sqlite.faults(tx)
+            for what, statement in _CHECKS.items():
+                n = tx.value(statement)
                 if n:
                     problems.append(f"{n} {what}")
         return problems
 
     def setting(self, name: str, default: str, /) -> str:
         """See `MessageStore.setting`."""
-        wanted = select(settings.c.value).where(settings.c.name == escape(name))
-        with self._db.read() as connection:
-            value: str | None = connection.execute(wanted).scalar()
+        with self._db.read() as tx:
+            value: str | None = tx.value(_SETTING, called=escape(name))
         if value is None:
-            row = {"name": escape(name), "value": escape(default)}
-            with self._db.write() as connection:
-                connection.execute(_sqlite.insert_missing(settings), row)
-                value = connection.execute(wanted).scalar_one()
-        return unescape(value)
+            with self._db.write() as tx:
+                tx.run(_SET, name=escape(name), value=escape(default))
+                value = tx.value(_SETTING, called=escape(name))
+        return unescape(str(value))
 
     def size(self) -> Mapping[str, int]:
         """See `MessageStore.size`."""
-        with self._db.read() as connection:
-            return {
-                "messages": _number(connection, select(func.count()).select_from(messages)),
-                "threads": _number(connection, select(func.count()).select_from(threads)),
-                "resources": _number(connection, select(func.count()).select_from(resources)),
-                "vectors": _number(
-                    connection, select(func.coalesce(func.sum(spaces.c.vectors), 0))
-                ),
-                "pending": _number(connection, select(func.count()).select_from(pending)),
-                "outbox": _number(connection, select(func.count()).select_from(outbox)),
-                "bytes": _sqlite.size(connection),
-            }
+        with self._db.read() as tx:
+            counts: dict[str, int] = {name: tx.value(count) for name, count in _SIZES.items()}
+            counts["bytes"] = _sqlite.size(tx)
+        return counts
 
 
-def _number(connection: Connection, statement: Select[tuple[int]]) -> int:
-    return connection.execute(statement).scalar_one()
-
-
-def _orphans(of: ColumnElement[int]) -> Select[tuple[int]]:
+def _orphans(of: ColumnElement[int]) -> Select[Any]:
     return select(func.count()).where(of.not_in(select(messages.c.key)))
 
 
+_SETTING = Statement(select(settings.c.value).where(settings.c.name == bindparam("called")))
+_SET = Statement(_sqlite.insert_missing(settings), ("name", "value"))
+_SIZES = {
+    "messages": Statement(select(func.count()).select_from(messages)),
+    "threads": Statement(select(func.count()).select_from(threads)),
+    "resources": Statement(select(func.count()).select_from(resources)),
+    "vectors": Statement(select(func.coalesce(func.sum(spaces.c.vectors), 0))),
+    "pending": Statement(select(func.count()).select_from(pending)),
+    "outbox": Statement(select(func.count()).select_from(outbox)),
+}
+
+
 _RECALLABLE = messages.c.part > int(Part.HIDDEN)
-_FAULTS: dict[str, Select[tuple[int]]] = {
+_FAULTS: dict[str, Select[Any]] = {
     "rows of vectors without their message": _orphans(vectors.c.key),
     "rows of terms without their message": _orphans(terms.c.key),
     "pending rows without their message": _orphans(pending.c.key),
@@ -105,3 +105,4 @@ _FAULTS: dict[str, Select[tuple[int]]] = {
         .scalar_subquery()
     ),
 }
+_CHECKS = {what: Statement(statement) for what, statement in _FAULTS.items()}

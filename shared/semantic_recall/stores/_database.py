@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import URL, Engine, create_engine, event, exc
+from sqlalchemy.engine.interfaces import DBAPICursor
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from semantic_recall.errors import StoreClosedError, StoreError
 from semantic_recall.stores import _sqlite
+from semantic_recall.stores._statements import Transaction
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 
@@ -46,24 +48,25 @@ class Database:
         _OPEN.add(self)
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Transaction]:
         """Open a snapshot to read from."""
-        with self._errors(), self._connect() as connection, connection.begin():
-            yield connection
+        with self._errors(), self._cursor() as (cursor, _):
+            cursor.execute(_sqlite.BEGIN_READ)
+            yield Transaction(cursor, self._engine.dialect)
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self) -> Iterator[Transaction]:
         """Open a write transaction; it is durable when the block ends without an exception."""
-        with self._errors(), self._lock, self._connect() as connection:
-            writing = connection.execution_options(semantic_recall_write=True)
-            with writing.begin():
-                yield writing
+        with self._errors(), self._lock, self._cursor() as (cursor, connection):
+            cursor.execute(_sqlite.BEGIN_WRITE)
+            yield Transaction(cursor, self._engine.dialect)
+            connection.commit()
 
     @contextmanager
-    def exclusive(self) -> Iterator[Connection]:
+    def bare(self) -> Iterator[Transaction]:
         """Open a connection without a transaction, for VACUUM and checkpoints."""
-        with self._errors(), self._lock, self._connect() as connection:
-            yield connection.execution_options(semantic_recall_bare=True)
+        with self._errors(), self._lock, self._cursor() as (cursor, _):
+            yield Transaction(cursor, self._engine.dialect)
 
     def close(self) -> None:
         """Release every connection; closing twice is fine."""
@@ -78,17 +81,22 @@ class Database:
         self._engine.dispose(close=False)
         self._lock = threading.Lock()
 
-    def _connect(self) -> Connection:
+    @contextmanager
+    def _cursor(self) -> Iterator[tuple[DBAPICursor, PoolProxiedConnection]]:
         if self._closed:
             raise StoreClosedError(f"the message store {self.name} is closed")
-        return self._engine.connect()
+        connection = self._engine.raw_connection()
+        try:
+            yield connection.cursor(), connection
+        finally:
+            connection.close()  # back to the pool, which rolls back what was not committed
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """The one place where driver errors become ours."""
         try:
             yield
-        except exc.SQLAlchemyError as error:
+        except (exc.SQLAlchemyError, *_sqlite.ERRORS) as error:
             if self._closed:
                 raise StoreClosedError(f"the message store {self.name} is closed") from error
             raise StoreError(_sqlite.explain(error, self.name)) from error
@@ -103,20 +111,7 @@ def _engine(path: Path) -> Engine:
         connect_args={"check_same_thread": False, "timeout": _sqlite.BUSY_SECONDS},
     )
     event.listen(engine, "connect", _sqlite.prepare)
-    event.listen(engine, "begin", _begin)
     return engine
-
-
-def _begin(connection: Connection) -> None:
-    options = connection.get_execution_options()
-    if options.get("semantic_recall_bare"):
-        return
-    # The driver begins no transaction by itself (see `_sqlite.prepare`). IMMEDIATE takes the
-    # write lock at once: a transaction that reads first and writes later fails when another
-    # process wrote in between, and no busy timeout helps.
-    connection.exec_driver_sql(
-        "BEGIN IMMEDIATE" if options.get("semantic_recall_write") else "BEGIN"
-    )
 
 
 def _after_fork() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, select
+from sqlalchemy import Select, bindparam, func, select
 
 from semantic_recall.protocols import Part, Removal
 from semantic_recall.stores import _fulltext, _queues, _scopes, _sqlite
@@ -16,12 +16,12 @@ from semantic_recall.stores._schema import (
     messages,
     outbox,
     pending,
-    resources,
     terms,
     threads,
     vectors,
 )
 from semantic_recall.stores._sqlite import among, listed
+from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape
 from semantic_recall.types import Scope
 
@@ -31,8 +31,8 @@ class Erasure(UsesDatabase):
 
     def delete(self, scope: Scope, /, *, ids: Sequence[str] | None = None) -> Removal:
         """See `MessageStore.delete`."""
-        with self._db.write() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.write() as tx:
+            place = _scopes.find(tx, scope)
             if place is None:
                 return Removal(0, 0, 0, ())
             parameters: dict[str, Any] = {
@@ -42,46 +42,44 @@ class Erasure(UsesDatabase):
             if ids is not None:
                 parameters["ids"] = listed(escape(id) for id in ids)
             which = (place.thread_key is not None, ids is not None)
-            rows = connection.execute(_VICTIMS[which], parameters).all()
-            return _delete(connection, place.resource_key, rows) if rows else Removal(0, 0, 0, ())
+            rows = tx.all(_VICTIMS[which], **parameters)
+            return _delete(tx, place.resource_key, rows) if rows else Removal(0, 0, 0, ())
 
     def remains(self, keys: Sequence[int], /) -> Mapping[str, int]:
         """See `MessageStore.remains`."""
-        wanted = {"keys": listed(keys)}
-        with self._db.read() as connection:
+        with self._db.read() as tx:
             left: dict[str, int] = {
-                name: connection.execute(statement, wanted).scalar_one()
-                for name, statement in _REMAINS.items()
+                name: tx.value(statement, keys=listed(keys)) for name, statement in _REMAINS.items()
             }
-            left["full_text"] = _fulltext.left(connection, keys)
+            left["full_text"] = _fulltext.left(tx, keys)
         return left
 
     def scrub(self) -> None:
         """See `MessageStore.scrub`."""
-        with self._db.write() as connection:
-            _fulltext.optimize(connection)
-        with self._db.exclusive() as connection:
-            _sqlite.scrub(connection)
+        with self._db.write() as tx:
+            _fulltext.optimize(tx)
+        with self._db.bare() as tx:
+            _sqlite.scrub(tx)
 
 
-def _delete(connection: Connection, resource_key: int, rows: Sequence[Row[Any]]) -> Removal:
+def _delete(tx: Transaction, resource_key: int, rows: Sequence[Sequence[Any]]) -> Removal:
     keys = [row[0] for row in rows]
-    version = _scopes.bump(connection, [resource_key])[resource_key]
-    removed = _queues.drop_vectors(connection, keys)
-    forget_terms(connection, keys)
-    connection.execute(_DELETE, {"keys": listed(keys)})
+    version = _scopes.bump(tx, [resource_key])[resource_key]
+    removed = _queues.drop_vectors(tx, keys)
+    forget_terms(tx, keys)
+    tx.run(_DELETE, keys=listed(keys))
     gone = Counter(row[1] for row in rows if row[2] != Part.HIDDEN)
     count(
-        connection,
+        tx,
         Counter({resource_key: -gone.total()}),
         Counter({thread: -n for thread, n in gone.items()}),
     )
     touched = dict.fromkeys(row[1] for row in rows)
     mark_deleted(
-        connection,
+        tx,
         [_scopes.Entry(resource_key, thread_key, version, False) for thread_key in touched],
     )
-    emptied = _scopes.bury_empty(connection, resource_key, list(touched), version)
+    emptied = _scopes.bury_empty(tx, resource_key, list(touched), version)
     return Removal(len(keys), emptied, removed, keys)
 
 
@@ -102,13 +100,13 @@ def _victims(in_thread: bool, by_ids: bool) -> Select[Any]:
 
 
 _VICTIMS = {
-    (in_thread, by_ids): _victims(in_thread, by_ids)
+    (in_thread, by_ids): Statement(_victims(in_thread, by_ids))
     for in_thread in (False, True)
     for by_ids in (False, True)
 }
-_DELETE = messages.delete().where(among(messages.c.key, "keys"))
+_DELETE = Statement(messages.delete().where(among(messages.c.key, "keys")))
 _REMAINS = {
-    name: select(func.count()).where(among(column, "keys"))
+    name: Statement(select(func.count()).where(among(column, "keys")))
     for name, column in (
         ("messages", messages.c.key),
         ("terms", terms.c.key),

@@ -8,11 +8,12 @@ giving FTS5 the same tokens again, which the `terms` table knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+
+from semantic_recall.stores._statements import Transaction
 
 CREATE = (
     "CREATE VIRTUAL TABLE full_text USING fts5(tokens, content='', detail='none', tokenize='ascii')"
@@ -26,54 +27,40 @@ def tokens(resource_key: int, thread_key: int, terms: NDArray[np.uint32]) -> str
     return " ".join([f"t{thread_key:x}", *[f"{prefix}{term:x}" for term in distinct]])
 
 
-def insert(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
+def insert(tx: Transaction, rows: Iterable[tuple[int, str]]) -> None:
     """Index messages: pairs of key and `tokens`."""
-    if rows:
-        connection.exec_driver_sql("INSERT INTO full_text(rowid, tokens) VALUES (?, ?)", list(rows))
+    tx.many_sql("INSERT INTO full_text(rowid, tokens) VALUES (?, ?)", rows)
 
 
-def delete(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
+def delete(tx: Transaction, rows: Iterable[tuple[int, str]]) -> None:
     """Remove messages; `tokens` must be what they were indexed with."""
-    if rows:
-        connection.exec_driver_sql(
-            "INSERT INTO full_text(full_text, rowid, tokens) VALUES ('delete', ?, ?)", list(rows)
-        )
+    tx.many_sql("INSERT INTO full_text(full_text, rowid, tokens) VALUES ('delete', ?, ?)", rows)
 
 
-def count(connection: Connection, resource_key: int, thread_key: int | None, term: int) -> int:
+def count(tx: Transaction, resource_key: int, thread_key: int | None, term: int) -> int:
     """Return in how many messages of the scope a term is."""
-    found = connection.exec_driver_sql(
-        "SELECT count(*) FROM full_text WHERE full_text MATCH ?",
-        (_query(resource_key, thread_key, term),),
-    )
-    return int(found.scalar_one())
+    query = _query(resource_key, thread_key, term)
+    n: int = tx.sql("SELECT count(*) FROM full_text WHERE full_text MATCH ?", query)[0][0]
+    return n
 
 
 def matches(
-    connection: Connection, resource_key: int, thread_key: int | None, term: int
+    tx: Transaction, resource_key: int, thread_key: int | None, term: int
 ) -> NDArray[np.int64]:
     """Return the keys of the messages of the scope that have a term, ascending."""
-    found = connection.exec_driver_sql(
-        "SELECT rowid FROM full_text WHERE full_text MATCH ?",
-        (_query(resource_key, thread_key, term),),
-    )
-    keys = [row[0] for row in found.cursor] if found.cursor is not None else []
-    return np.array(keys, dtype=np.int64)
+    query = _query(resource_key, thread_key, term)
+    rows = tx.sql("SELECT rowid FROM full_text WHERE full_text MATCH ?", query)
+    return np.array(rows, dtype=np.int64).reshape(-1)
 
 
-def left(connection: Connection, keys: Iterable[int]) -> int:
+def left(tx: Transaction, keys: Iterable[int]) -> int:
     """Count which of `keys` the index still holds."""
-    return sum(
-        connection.exec_driver_sql(
-            "SELECT count(*) FROM full_text WHERE rowid = ?", (key,)
-        ).scalar_one()
-        for key in keys
-    )
+    return sum(tx.sql("SELECT count(*) FROM full_text WHERE rowid = ?", key)[0][0] for key in keys)
 
 
-def optimize(connection: Connection) -> None:
+def optimize(tx: Transaction) -> None:
     """Rewrite the index in one piece, without what was deleted."""
-    connection.exec_driver_sql("INSERT INTO full_text(full_text) VALUES ('optimize')")
+    tx.sql("INSERT INTO full_text(full_text) VALUES ('optimize')")
 
 
 def _query(resource_key: int, thread_key: int | None, term: int) -> str:

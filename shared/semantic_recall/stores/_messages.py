@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select
+from sqlalchemy import bindparam, func, select
 
 from semantic_recall.protocols import Part
 from semantic_recall.stores import _scopes
 from semantic_recall.stores._database import UsesDatabase
 from semantic_recall.stores._schema import NO_RESOURCE, messages, resources, threads
 from semantic_recall.stores._sqlite import among, listed
+from semantic_recall.stores._statements import Statement
 from semantic_recall.stores._text import escape, from_json, from_microseconds, unescape
 from semantic_recall.types import Message, ResourceInfo, Scope, ThreadInfo
 
 _PAGE = 500
+_NO_LIMIT = 2**62
 
 MESSAGE = (
     messages.c.role,
@@ -31,7 +33,7 @@ MESSAGE = (
 """The columns that `to_message` reads, first in the row."""
 
 
-def to_message(row: Row[Any]) -> Message:
+def to_message(row: Sequence[Any]) -> Message:
     """Return the message in a row that begins with the columns `MESSAGE`."""
     role, text, thread_id, resource_id, id, name, created_at, metadata, payload = row[:9]
     return Message(
@@ -53,8 +55,11 @@ _MESSAGES = (
     .join(threads, threads.c.key == messages.c.thread_key)
     .join(resources, resources.c.key == messages.c.resource_key)
 )
-_BY_KEYS = _MESSAGES.where(among(messages.c.key, "keys"))
-_PAGE_OF_THREAD = (
+_BY_KEYS = Statement(_MESSAGES.where(among(messages.c.key, "keys")))
+_BY_KEYS_IN_ORDER = Statement(
+    _MESSAGES.where(among(messages.c.key, "keys")).order_by(messages.c.key)
+)
+_PAGE_OF_THREAD = Statement(
     _MESSAGES.where(
         messages.c.thread_key == bindparam("thread"), messages.c.key > bindparam("last")
     )
@@ -68,25 +73,23 @@ class Messages(UsesDatabase):
 
     def fetch(self, scope: Scope, keys: Sequence[int], /) -> dict[int, Message]:
         """See `MessageStore.fetch`."""
-        with self._db.read() as connection:
-            rows = connection.execute(_BY_KEYS, {"keys": listed(keys)}).all()
+        with self._db.read() as tx:
+            rows = tx.all(_BY_KEYS, keys=listed(keys))
         found = ((row[-1], to_message(row)) for row in rows)
         return {key: message for key, message in found if _inside(message, scope)}
 
     def keys(self, scope: Scope, ids: Sequence[str], /) -> dict[str, list[int]]:
         """See `MessageStore.keys`."""
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             found: dict[str, list[int]] = {}
             if place is None:
                 return found
-            for key, id in connection.execute(
+            for key, id in tx.all(
                 _BY_IDS if place.thread_key is None else _BY_IDS_OF_THREAD,
-                {
-                    "ids": listed(escape(id) for id in ids),
-                    "resource": place.resource_key,
-                    "thread": place.thread_key,
-                },
+                ids=listed(escape(id) for id in ids),
+                resource=place.resource_key,
+                thread=place.thread_key,
             ):
                 found.setdefault(unescape(id), []).append(key)
         return found
@@ -95,40 +98,38 @@ class Messages(UsesDatabase):
         self, scope: Scope, keys: Sequence[int], /, *, before: int, after: int
     ) -> dict[int, list[int]]:
         """See `MessageStore.window`."""
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             if place is None:
                 return {}
             found: dict[int, list[int]] = {}
-            for key, resource_key, thread_key in connection.execute(
-                _PLACES, {"keys": listed(keys)}
-            ).all():
+            for key, resource_key, thread_key in tx.all(_PLACES, keys=listed(keys)):
                 if resource_key != place.resource_key:
                     continue
                 if place.thread_key not in (None, thread_key):
                     continue
-                at = {"thread": thread_key, "key": key}
-                earlier = connection.execute(_BEFORE, {**at, "n": before}).scalars().all()
-                later = connection.execute(_AFTER, {**at, "n": after}).scalars().all()
-                found[key] = [*reversed(earlier), key, *later]
+                earlier = tx.all(_BEFORE, thread=thread_key, at=key, n=before)
+                later = tx.all(_AFTER, thread=thread_key, at=key, n=after)
+                found[key] = [
+                    *(row[0] for row in reversed(earlier)),
+                    key,
+                    *(row[0] for row in later),
+                ]
         return found
 
     def history(self, scope: Scope, /, *, last: int | None = None) -> list[Message]:
         """See `MessageStore.history`."""
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             if place is None:
                 return []
             by_resource = place.thread_key is None
-            keys = connection.execute(
+            keys = tx.all(
                 _LAST_OF_RESOURCE if by_resource else _LAST_OF_THREAD,
-                {
-                    "at": place.resource_key if by_resource else place.thread_key,
-                    "n": -1 if last is None else max(last, 0),
-                },
-            ).scalars()
-            wanted = {"keys": listed(keys)}
-            rows = connection.execute(_BY_KEYS.order_by(messages.c.key), wanted).all()
+                at=place.resource_key if by_resource else place.thread_key,
+                n=_NO_LIMIT if last is None else max(last, 0),
+            )
+            rows = tx.all(_BY_KEYS_IN_ORDER, keys=listed(row[0] for row in keys))
         return [to_message(row) for row in rows]
 
     def export(self, scope: Scope | None, /) -> Iterator[Message]:
@@ -136,9 +137,8 @@ class Messages(UsesDatabase):
         for thread_key in self._threads_of(scope):
             last = 0
             while True:
-                at = {"thread": thread_key, "last": last}
-                with self._db.read() as connection:
-                    rows = connection.execute(_PAGE_OF_THREAD, at).all()
+                with self._db.read() as tx:
+                    rows = tx.all(_PAGE_OF_THREAD, thread=thread_key, last=last)
                 for row in rows:
                     yield to_message(row)
                 if len(rows) < _PAGE:
@@ -146,24 +146,23 @@ class Messages(UsesDatabase):
                 last = rows[-1][-1]
 
     def _threads_of(self, scope: Scope | None) -> list[int]:
-        wanted = select(threads.c.key).order_by(threads.c.key)
-        with self._db.read() as connection:
-            if scope is not None:
-                place = _scopes.find(connection, scope)
-                if place is None:
-                    return []
-                if place.thread_key is not None:
-                    return [place.thread_key]
-                wanted = wanted.where(threads.c.resource_key == place.resource_key)
-            return list(connection.execute(wanted).scalars())
+        with self._db.read() as tx:
+            if scope is None:
+                return [row[0] for row in tx.all(_ALL_THREADS)]
+            place = _scopes.find(tx, scope)
+            if place is None:
+                return []
+            if place.thread_key is not None:
+                return [place.thread_key]
+            return [row[0] for row in tx.all(_THREADS_OF, resource=place.resource_key)]
 
     def threads(self, resource_id: str | None = None, /) -> list[ThreadInfo]:
         """See `MessageStore.threads`."""
-        wanted = _THREADS
-        if resource_id is not None:
-            wanted = wanted.where(resources.c.resource_id == escape(resource_id))
-        with self._db.read() as connection:
-            rows = connection.execute(wanted).all()
+        with self._db.read() as tx:
+            if resource_id is None:
+                rows = tx.all(_LIST_ALL)
+            else:
+                rows = tx.all(_LIST_OF, resource=escape(resource_id))
         return [
             ThreadInfo(
                 thread_id=unescape(thread),
@@ -177,8 +176,8 @@ class Messages(UsesDatabase):
 
     def resources(self) -> list[ResourceInfo]:
         """See `MessageStore.resources`."""
-        with self._db.read() as connection:
-            rows = connection.execute(_RESOURCES).all()
+        with self._db.read() as tx:
+            rows = tx.all(_RESOURCES)
         found = [
             ResourceInfo(resource_id=unescape(id) or None, threads=n, messages=total)
             for id, n, total in rows
@@ -192,41 +191,42 @@ def _inside(message: Message, scope: Scope) -> bool:
     )
 
 
-# "+ 0" keeps the planner away from the index on the resource: the ids decide.
-_BY_IDS = (
+_BY_IDS = Statement(
     select(messages.c.key, messages.c.id)
     .join_from(threads, messages, messages.c.thread_key == threads.c.key)
     .where(threads.c.resource_key == bindparam("resource"), among(messages.c.id, "ids"))
     .order_by(messages.c.key)
 )
-_BY_IDS_OF_THREAD = (
+_BY_IDS_OF_THREAD = Statement(
     select(messages.c.key, messages.c.id)
     .where(messages.c.thread_key == bindparam("thread"), among(messages.c.id, "ids"))
     .order_by(messages.c.key)
 )
-_PLACES = select(messages.c.key, messages.c.resource_key, messages.c.thread_key).where(
-    among(messages.c.key, "keys")
+_PLACES = Statement(
+    select(messages.c.key, messages.c.resource_key, messages.c.thread_key).where(
+        among(messages.c.key, "keys")
+    )
 )
 _NEIGHBOURS = select(messages.c.key).where(
     messages.c.thread_key == bindparam("thread"), messages.c.part > int(Part.HIDDEN)
 )
-_BEFORE = (
-    _NEIGHBOURS.where(messages.c.key < bindparam("key"))
+_BEFORE = Statement(
+    _NEIGHBOURS.where(messages.c.key < bindparam("at"))
     .order_by(messages.c.key.desc())
     .limit(bindparam("n"))
 )
-_AFTER = (
-    _NEIGHBOURS.where(messages.c.key > bindparam("key"))
+_AFTER = Statement(
+    _NEIGHBOURS.where(messages.c.key > bindparam("at"))
     .order_by(messages.c.key)
     .limit(bindparam("n"))
 )
-_LAST_OF_THREAD = (
+_LAST_OF_THREAD = Statement(
     select(messages.c.key)
     .where(messages.c.thread_key == bindparam("at"))
     .order_by(messages.c.key.desc())
     .limit(bindparam("n"))
 )
-_LAST_OF_RESOURCE = (
+_LAST_OF_RESOURCE = Statement(
     select(messages.c.key)
     .where(messages.c.resource_key == bindparam("at"))
     .order_by(messages.c.key.desc())
@@ -246,7 +246,15 @@ _THREADS = (
     .group_by(threads.c.key)
     .order_by(func.max(messages.c.created_at).desc(), threads.c.key.desc())
 )
-_RESOURCES = (
+_LIST_ALL = Statement(_THREADS)
+_LIST_OF = Statement(_THREADS.where(resources.c.resource_id == bindparam("resource")))
+_ALL_THREADS = Statement(select(threads.c.key).order_by(threads.c.key))
+_THREADS_OF = Statement(
+    select(threads.c.key)
+    .where(threads.c.resource_key == bindparam("resource"))
+    .order_by(threads.c.key)
+)
+_RESOURCES = Statement(
     select(
         resources.c.resource_id,
         func.count(messages.c.thread_key.distinct()),

@@ -1,31 +1,35 @@
 """The steps that bring a database to the form this version knows, in order.
 
-A step is applied once, in one transaction together with its record. The whole walk runs under
-the write lock, so of two processes that open a new file one does the work and the other finds
-it done.
+A step is applied once, in one transaction together with its record. Whether it is still to do is
+looked up inside that transaction, so of two processes that open a new file one does the work and
+the other finds it done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, insert, inspect, select
+from sqlalchemy import insert, select
 
 from semantic_recall.errors import StoreError
-from semantic_recall.stores import _fulltext
+from semantic_recall.stores import _fulltext, _sqlite
 from semantic_recall.stores._database import Database
 from semantic_recall.stores._schema import counters, metadata, migrations
+from semantic_recall.stores._statements import Statement, Transaction
 
 
-def _m001_initial(connection: Connection) -> None:
-    metadata.create_all(connection)
-    connection.execute(insert(counters).values(name="message", value=0))
-    connection.exec_driver_sql(_fulltext.CREATE)
+def _m001_initial(tx: Transaction) -> None:
+    tx.create(metadata)
+    tx.run(Statement(insert(counters), ("name", "value")), name="message", value=0)
+    tx.sql(_fulltext.CREATE)
 
 
-MIGRATIONS: tuple[tuple[str, Callable[[Connection], None]], ...] = (
+MIGRATIONS: tuple[tuple[str, Callable[[Transaction], None]], ...] = (
     ("m001_initial", _m001_initial),
 )
+
+_APPLIED = Statement(select(migrations.c.name).order_by(migrations.c.name))
+_RECORD = Statement(insert(migrations), ("name",))
 
 
 def migrate(database: Database) -> None:
@@ -35,23 +39,19 @@ def migrate(database: Database) -> None:
         StoreError: The database has steps of a newer version of this library, or cannot be
             written.
     """
-    with database.read() as connection:
-        if _applied(connection, database.name) == len(MIGRATIONS):
-            return
-    for number in range(1, len(MIGRATIONS) + 1):
-        with database.write() as connection:
-            if _applied(connection, database.name) < number:
-                name, step = MIGRATIONS[number - 1]
-                step(connection)
-                connection.execute(insert(migrations).values(name=name))
+    with database.read() as tx:
+        done = _applied(tx, database.name)
+    for number, (name, step) in enumerate(MIGRATIONS[done:], done):
+        with database.write() as tx:
+            if _applied(tx, database.name) == number:
+                step(tx)
+                tx.run(_RECORD, name=name)
 
 
-def _applied(connection: Connection, where: str) -> int:
-    if not inspect(connection).has_table(migrations.name):
+def _applied(tx: Transaction, where: str) -> int:
+    if not _sqlite.has_table(tx, migrations.name):
         return 0
-    found = (
-        connection.execute(select(migrations.c.name).order_by(migrations.c.name)).scalars().all()
-    )
+    found = [row[0] for row in tx.all(_APPLIED)]
     known = [name for name, _ in MIGRATIONS]
     newer = [name for name in found if name not in known]
     if newer:

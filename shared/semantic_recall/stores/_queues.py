@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from semantic_recall.stores._schema import (
     messages,
@@ -19,6 +19,7 @@ from semantic_recall.stores._schema import (
     vectors,
 )
 from semantic_recall.stores._sqlite import among, insert_missing, listed
+from semantic_recall.stores._statements import Statement, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Change:
     thread_id: str
 
 
-_STORED = (
+_STORED = Statement(
     select(
         vectors.c.space_key,
         vectors.c.key,
@@ -46,87 +47,88 @@ _STORED = (
     .join(resources, resources.c.key == messages.c.resource_key)
     .where(among(vectors.c.key, "keys"))
 )
-_DELETE_VECTORS = vectors.delete().where(among(vectors.c.key, "keys"))
-_DELETE_PENDING = pending.delete().where(
-    pending.c.space_key.in_(select(spaces.c.key)), among(pending.c.key, "keys")
+_DELETE_VECTORS = Statement(vectors.delete().where(among(vectors.c.key, "keys")))
+_DELETE_PENDING = Statement(
+    pending.delete().where(
+        pending.c.space_key.in_(select(spaces.c.key)), among(pending.c.key, "keys")
+    )
 )
-_COUNT = (
+_COUNT = Statement(
     update(spaces)
     .where(spaces.c.key == bindparam("at"))
     .values(vectors=spaces.c.vectors + bindparam("n"))
 )
 
 
-def drop_vectors(connection: Connection, keys: Sequence[int]) -> int:
+def drop_vectors(tx: Transaction, keys: Sequence[int]) -> int:
     """Remove the vectors and pending work of messages and queue that for the index.
 
     The messages must still be there. Returns the number of vectors.
     """
     if not keys:
         return 0
-    wanted = {"keys": listed(keys)}
-    changes = [Change(*row) for row in connection.execute(_STORED, wanted)]
-    connection.execute(_DELETE_PENDING, wanted)
+    wanted = listed(keys)
+    changes = [Change(*row) for row in tx.all(_STORED, keys=wanted)]
+    tx.run(_DELETE_PENDING, keys=wanted)
     if not changes:
         return 0
-    connection.execute(_DELETE_VECTORS, wanted)
-    push(connection, "delete", changes)
+    tx.run(_DELETE_VECTORS, keys=wanted)
+    push(tx, "delete", changes)
     removed: Counter[int] = Counter()
     for change in changes:
         removed[change.space_key] -= change.chunks
-    count_vectors(connection, removed)
+    count_vectors(tx, removed)
     return sum(change.chunks for change in changes)
 
 
-def count_vectors(connection: Connection, differences: Counter[int]) -> None:
+def count_vectors(tx: Transaction, differences: Counter[int]) -> None:
     """Change the numbers of vectors per space by these differences."""
-    rows = [{"at": key, "n": n} for key, n in differences.items() if n]
-    if rows:
-        connection.execute(_COUNT, rows)
+    tx.many(_COUNT, [{"at": key, "n": n} for key, n in differences.items() if n])
 
 
-_SPACE_KEYS = select(spaces.c.key)
+_SPACE_KEYS = Statement(select(spaces.c.key))
+_REQUIRE = Statement(insert_missing(pending), ("space_key", "key", "attempts", "due_at"))
 
 
-def require(connection: Connection, keys: Sequence[int]) -> None:
+def require(tx: Transaction, keys: Sequence[int]) -> None:
     """Make messages pending in every known space."""
     if not keys:
         return
     rows = [
         {"space_key": space_key, "key": key, "attempts": 0, "due_at": 0.0}
-        for space_key in connection.execute(_SPACE_KEYS).scalars().all()
+        for (space_key,) in tx.all(_SPACE_KEYS)
         for key in keys
     ]
-    if rows:
-        connection.execute(insert_missing(pending), rows)
+    tx.many(_REQUIRE, rows)
 
 
-_QUEUED = select(outbox.c.key, outbox.c.space_key, outbox.c.chunks).where(
-    among(outbox.c.key, "keys")
+_QUEUED = Statement(
+    select(outbox.c.key, outbox.c.space_key, outbox.c.chunks).where(among(outbox.c.key, "keys"))
 )
-_UNQUEUE = outbox.delete().where(
-    outbox.c.key == bindparam("a_key"), outbox.c.space_key == bindparam("a_space")
+_UNQUEUE = Statement(
+    outbox.delete().where(
+        outbox.c.key == bindparam("a_key"), outbox.c.space_key == bindparam("a_space")
+    )
 )
-_QUEUE = insert(outbox)
+_QUEUE = Statement(
+    insert(outbox), ("kind", "space_key", "key", "chunks", "resource_id", "thread_id")
+)
 
 
-def push(
-    connection: Connection, kind: Literal["upsert", "delete"], changes: Sequence[Change]
-) -> None:
+def push(tx: Transaction, kind: Literal["upsert", "delete"], changes: Sequence[Change]) -> None:
     """Queue operations for the vector index, each in place of an older one of its message.
 
     `chunks` only grows while an operation waits: it bounds what any earlier one may have written.
     """
-    found = connection.execute(_QUEUED, {"keys": listed(change.key for change in changes)})
+    found = tx.all(_QUEUED, keys=listed(change.key for change in changes))
     waiting = {(key, space_key): chunks for key, space_key, chunks in found}
     replaced = [
         {"a_key": change.key, "a_space": change.space_key}
         for change in changes
         if (change.key, change.space_key) in waiting
     ]
-    if replaced:
-        connection.execute(_UNQUEUE, replaced)
-    connection.execute(
+    tx.many(_UNQUEUE, replaced)
+    tx.many(
         _QUEUE,
         [
             {

@@ -6,10 +6,11 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from semantic_recall.stores._schema import NO_RESOURCE, messages, resources, threads, tombstones
 from semantic_recall.stores._sqlite import among, listed, paired
+from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, unescape
 from semantic_recall.types import Scope
 
@@ -48,10 +49,12 @@ def scope_of(resource_id: str, thread_id: str) -> Scope:
     return Scope(unescape(resource_id) or None, unescape(thread_id))
 
 
-_RESOURCE = select(
-    resources.c.key, resources.c.version, resources.c.recallable, resources.c.deleted_version
-).where(resources.c.resource_id == bindparam("resource"))
-_THREAD = (
+_RESOURCE = Statement(
+    select(
+        resources.c.key, resources.c.version, resources.c.recallable, resources.c.deleted_version
+    ).where(resources.c.resource_id == bindparam("resource"))
+)
+_THREAD = Statement(
     select(
         threads.c.resource_key,
         threads.c.key,
@@ -66,20 +69,18 @@ _THREAD = (
 )
 
 
-def find(connection: Connection, scope: Scope) -> Place | None:
+def find(tx: Transaction, scope: Scope) -> Place | None:
     """Return the place of a scope, or None when nothing is stored there."""
     resource = NO_RESOURCE if scope.resource_id is None else escape(scope.resource_id)
     if scope.thread_id is None:
-        return find_resource(connection, resource)
-    row = connection.execute(
-        _THREAD, {"resource": resource, "thread": escape(scope.thread_id)}
-    ).first()
+        return find_resource(tx, resource)
+    row = tx.first(_THREAD, resource=resource, thread=escape(scope.thread_id))
     return None if row is None else Place(*row)
 
 
-def find_resource(connection: Connection, resource_id: str) -> Place | None:
+def find_resource(tx: Transaction, resource_id: str) -> Place | None:
     """Return the place of a resource from its stored id."""
-    row = connection.execute(_RESOURCE, {"resource": resource_id}).first()
+    row = tx.first(_RESOURCE, resource=resource_id)
     return None if row is None else Place(row[0], None, row[1], row[2], row[3])
 
 
@@ -89,23 +90,25 @@ def grave(*ids: str) -> bytes:
     return hashlib.blake2b(sized.encode(), digest_size=16).digest()
 
 
-_ENDED = select(tombstones.c.version).where(tombstones.c.scope == bindparam("grave"))
+_ENDED = Statement(select(tombstones.c.version).where(tombstones.c.scope == bindparam("grave")))
 
 
-def ended(connection: Connection, *ids: str) -> int | None:
+def ended(tx: Transaction, *ids: str) -> int | None:
     """Return the version at which a resource or thread ended, or None when it never did."""
-    version: int | None = connection.execute(_ENDED, {"grave": grave(*ids)}).scalar()
+    version: int | None = tx.value(_ENDED, grave=grave(*ids))
     return version
 
 
-def bury(connection: Connection, ids: Collection[str], version: int) -> None:
+def bury(tx: Transaction, ids: Collection[str], version: int) -> None:
     """Remember that the resource or thread ended at `version`."""
     scope = grave(*ids)
-    connection.execute(delete(tombstones).where(tombstones.c.scope == scope))
-    connection.execute(insert(tombstones), {"scope": scope, "version": version})
+    tx.run(_UNBURY, grave=scope)
+    tx.run(_BURY, scope=scope, version=version)
 
 
-_EMPTY_THREADS = (
+_UNBURY = Statement(delete(tombstones).where(tombstones.c.scope == bindparam("grave")))
+_BURY = Statement(insert(tombstones), ("scope", "version"))
+_EMPTY_THREADS = Statement(
     select(threads.c.key, threads.c.thread_id, resources.c.resource_id)
     .join_from(threads, resources, resources.c.key == threads.c.resource_key)
     .where(
@@ -113,8 +116,8 @@ _EMPTY_THREADS = (
         ~select(messages.c.key).where(messages.c.thread_key == threads.c.key).exists(),
     )
 )
-_DELETE_THREADS = threads.delete().where(among(threads.c.key, "keys"))
-_DELETE_EMPTY_RESOURCE = (
+_DELETE_THREADS = Statement(threads.delete().where(among(threads.c.key, "keys")))
+_DELETE_EMPTY_RESOURCE = Statement(
     resources.delete()
     .where(
         resources.c.key == bindparam("at"),
@@ -124,38 +127,36 @@ _DELETE_EMPTY_RESOURCE = (
 )
 
 
-def bury_empty(
-    connection: Connection, resource_key: int, thread_keys: Iterable[int], version: int
-) -> int:
+def bury_empty(tx: Transaction, resource_key: int, thread_keys: Iterable[int], version: int) -> int:
     """Replace threads without messages, and a resource without threads, by tombstones.
 
     Returns the number of threads that ended.
     """
-    empty = connection.execute(_EMPTY_THREADS, {"keys": listed(thread_keys)}).all()
+    empty = tx.all(_EMPTY_THREADS, keys=listed(thread_keys))
     for _, thread_id, resource_id in empty:
-        bury(connection, (resource_id, thread_id), version)
-    connection.execute(_DELETE_THREADS, {"keys": listed(row[0] for row in empty)})
-    ended = connection.execute(_DELETE_EMPTY_RESOURCE, {"at": resource_key}).scalar()
+        bury(tx, (resource_id, thread_id), version)
+    tx.run(_DELETE_THREADS, keys=listed(row[0] for row in empty))
+    ended = tx.value(_DELETE_EMPTY_RESOURCE, at=resource_key)
     if ended is not None:
-        bury(connection, (ended,), version)
+        bury(tx, (ended,), version)
     return len(empty)
 
 
-def _unbury(connection: Connection, *ids: str) -> int:
-    version = ended(connection, *ids)
+def _unbury(tx: Transaction, *ids: str) -> int:
+    version = ended(tx, *ids)
     if version is None:
         return 0
-    connection.execute(delete(tombstones).where(tombstones.c.scope == grave(*ids)))
+    tx.run(_UNBURY, grave=grave(*ids))
     return version
 
 
-_BUMP_BY_ID = (
+_BUMP_BY_ID = Statement(
     update(resources)
     .where(among(resources.c.resource_id, "ids"))
     .values(version=resources.c.version + 1)
     .returning(resources.c.resource_id, resources.c.key, resources.c.version)
 )
-_BUMP_BY_KEY = (
+_BUMP_BY_KEY = Statement(
     update(resources)
     .where(among(resources.c.key, "ids"))
     .values(version=resources.c.version + 1)
@@ -163,52 +164,64 @@ _BUMP_BY_KEY = (
 )
 
 
-def bump(connection: Connection, resource_keys: Iterable[int]) -> dict[int, int]:
+def bump(tx: Transaction, resource_keys: Iterable[int]) -> dict[int, int]:
     """Start a new version of each resource; returns key to version."""
-    rows = connection.execute(_BUMP_BY_KEY, {"ids": listed(set(resource_keys))})
-    return {key: version for key, version in rows}
+    return dict(tx.all(_BUMP_BY_KEY, ids=listed(set(resource_keys))))
 
 
-def enter(connection: Connection, ids: Collection[ThreadId]) -> dict[ThreadId, Entry]:
+_NEW_RESOURCE = Statement(
+    insert(resources).returning(resources.c.key),
+    ("resource_id", "version", "recallable", "deleted_version"),
+)
+_NEW_THREAD = Statement(
+    insert(threads).returning(threads.c.key),
+    ("resource_key", "thread_id", "recallable", "deleted_version"),
+)
+
+
+def enter(tx: Transaction, ids: Collection[ThreadId]) -> dict[ThreadId, Entry]:
     """Start a new version of the threads' resources and make those that are missing."""
-    owners = _enter_resources(connection, {resource for resource, _ in ids})
-    entries = _known_threads(connection, ids, owners)
+    owners = _enter_resources(tx, {resource for resource, _ in ids})
+    entries = _known_threads(tx, ids, owners)
     for resource, thread in ids:
         if (resource, thread) in entries:
             continue
         key, version = owners[resource]
-        row = {
-            "resource_key": key,
-            "thread_id": thread,
-            "recallable": 0,
-            "deleted_version": _unbury(connection, resource, thread),
-        }
-        made = connection.execute(insert(threads), row).inserted_primary_key
-        entries[resource, thread] = Entry(key, int(made[0]), version, True)
+        thread_key = tx.value(
+            _NEW_THREAD,
+            resource_key=key,
+            thread_id=thread,
+            recallable=0,
+            deleted_version=_unbury(tx, resource, thread),
+        )
+        entries[resource, thread] = Entry(key, thread_key, version, True)
     return entries
 
 
-def _enter_resources(connection: Connection, ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    rows = connection.execute(_BUMP_BY_ID, {"ids": listed(ids)})
+def _enter_resources(tx: Transaction, ids: Collection[str]) -> dict[str, tuple[int, int]]:
+    rows = tx.all(_BUMP_BY_ID, ids=listed(ids))
     owners = {id: (key, version) for id, key, version in rows}
     for id in ids:
         if id in owners:
             continue
-        last = _unbury(connection, id)
-        row = {"resource_id": id, "version": last + 1, "recallable": 0, "deleted_version": last}
-        made = connection.execute(insert(resources), row).inserted_primary_key
-        owners[id] = (int(made[0]), last + 1)
+        last = _unbury(tx, id)
+        key = tx.value(
+            _NEW_RESOURCE, resource_id=id, version=last + 1, recallable=0, deleted_version=last
+        )
+        owners[id] = (key, last + 1)
     return owners
 
 
 _PAIRS, _JOINED = paired(threads.c.resource_key, threads.c.thread_id, "pairs")
-_KNOWN_THREADS = select(threads.c.resource_key, threads.c.key, threads.c.thread_id).select_from(
-    _PAIRS.join(threads, _JOINED)
+_KNOWN_THREADS = Statement(
+    select(threads.c.resource_key, threads.c.key, threads.c.thread_id).select_from(
+        _PAIRS.join(threads, _JOINED)
+    )
 )
 
 
 def _known_threads(
-    connection: Connection, ids: Collection[ThreadId], owners: dict[str, tuple[int, int]]
+    tx: Transaction, ids: Collection[ThreadId], owners: dict[str, tuple[int, int]]
 ) -> dict[ThreadId, Entry]:
     names = {key: id for id, (key, _) in owners.items()}
     pairs = listed([owners[resource][0], thread] for resource, thread in ids)
@@ -216,5 +229,5 @@ def _known_threads(
         (names[resource_key], thread): Entry(
             resource_key, key, owners[names[resource_key]][1], False
         )
-        for resource_key, key, thread in connection.execute(_KNOWN_THREADS, {"pairs": pairs})
+        for resource_key, key, thread in tx.all(_KNOWN_THREADS, pairs=pairs)
     }

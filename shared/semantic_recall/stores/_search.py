@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Row, Select, bindparam, select
+from sqlalchemy import Select, bindparam, select
 
 from semantic_recall.protocols import Part, ScopeRows, ScopeState
 from semantic_recall.stores import _fulltext, _scopes
@@ -16,6 +16,7 @@ from semantic_recall.stores._database import UsesDatabase
 from semantic_recall.stores._schema import NO_RESOURCE, messages, terms, vectors
 from semantic_recall.stores._spaces import space_key
 from semantic_recall.stores._sqlite import among, listed
+from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, from_json, unescape
 from semantic_recall.stores._vectors import FLOAT
 from semantic_recall.types import Scope, VectorSpace
@@ -29,11 +30,11 @@ class Search(UsesDatabase):
 
     def state(self, scope: Scope, /) -> ScopeState | None:
         """See `MessageStore.state`."""
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             if place is not None:
                 return ScopeState(place.version, place.recallable)
-            version = _ended_at(connection, scope)
+            version = _ended_at(tx, scope)
             return None if version is None else ScopeState(version, 0)
 
     def rows(
@@ -46,10 +47,10 @@ class Search(UsesDatabase):
         keys: Sequence[int] | None = None,
     ) -> ScopeRows:
         """See `MessageStore.rows`."""
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             if place is None:
-                return _to_rows(_ended_at(connection, scope) or 0, [], [], space)
+                return _to_rows(_ended_at(tx, scope) or 0, [], [], space)
             parameters: dict[str, Any] = {
                 "resource": place.resource_key,
                 "thread": place.thread_key,
@@ -58,20 +59,20 @@ class Search(UsesDatabase):
             if keys is not None:
                 parameters["keys"] = listed(keys)
             which = (place.thread_key is not None, keys is not None)
-            found = connection.execute(_ROWS[which], parameters).all()
-            parameters["space"] = None if space is None else space_key(connection, space)
-            blobs: Sequence[Row[Any]] = []
+            found = tx.all(_ROWS[which], **parameters)
+            parameters["space"] = None if space is None else space_key(tx, space)
+            blobs: Sequence[Sequence[Any]] = []
             if found and parameters["space"] is not None:
-                blobs = connection.execute(_BLOBS[which], parameters).all()
+                blobs = tx.all(_BLOBS[which], **parameters)
         return _to_rows(place.version, found, blobs, space)
 
     def deleted_since(self, scope: Scope, version: int, /) -> bool:
         """See `MessageStore.deleted_since`."""
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             if place is not None:
                 return place.deleted_version > version
-            ended = _ended_at(connection, scope, whole=False)
+            ended = _ended_at(tx, scope, whole=False)
             return ended is not None and ended > version
 
     def lexical_candidates(
@@ -82,50 +83,51 @@ class Search(UsesDatabase):
         The best are those with the largest sum of inverse document frequencies; of equals, the
         newest.
         """
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             if place is None:
                 return [], dict.fromkeys(terms, 0)
             where = (place.resource_key, place.thread_key)
-            counts = {
-                term: _fulltext.count(connection, *where, term) for term in dict.fromkeys(terms)
-            }
-            lists, weights, seen = [], [], 0
+            counts = {term: _fulltext.count(tx, *where, term) for term in dict.fromkeys(terms)}
+            lists: list[NDArray[np.int64]] = []
+            weights: list[float] = []
+            seen = 0
             for term, n in sorted(counts.items(), key=lambda item: item[1]):
                 if not n or (lists and seen + n > _MOST_POSTINGS):
                     continue
-                lists.append(_fulltext.matches(connection, *where, term))
+                lists.append(_fulltext.matches(tx, *where, term))
                 weights.append(np.log1p((max(place.recallable, n) - n + 0.5) / (n + 0.5)))
                 seen += n
         return _best(lists, weights, limit), counts
 
     def metadata(self, scope: Scope, /) -> dict[int, Mapping[str, object]]:
         """See `MessageStore.metadata`."""
-        with self._db.read() as connection:
-            place = _scopes.find(connection, scope)
+        with self._db.read() as tx:
+            place = _scopes.find(tx, scope)
             if place is None:
                 return {}
-            rows = connection.execute(
+            rows = tx.all(
                 _METADATA[place.thread_key is not None],
-                {"resource": place.resource_key, "thread": place.thread_key},
-            ).all()
+                resource=place.resource_key,
+                thread=place.thread_key,
+            )
         return {key: from_json(text) for key, text in rows}
 
 
-def _ended_at(connection: Connection, scope: Scope, *, whole: bool = True) -> int | None:
+def _ended_at(tx: Transaction, scope: Scope, *, whole: bool = True) -> int | None:
     """Return the version of a scope that is not there any more; None when it never was.
 
     With `whole`, that of its resource, which may have gone on without the thread.
     """
     resource = NO_RESOURCE if scope.resource_id is None else escape(scope.resource_id)
-    of_resource = _scopes.ended(connection, resource)
+    of_resource = _scopes.ended(tx, resource)
     if scope.thread_id is None:
         return of_resource
-    of_thread = _scopes.ended(connection, resource, escape(scope.thread_id))
+    of_thread = _scopes.ended(tx, resource, escape(scope.thread_id))
     if of_thread is None or not whole:
         return of_thread
     if of_resource is None:
-        owner = _scopes.find_resource(connection, resource)
+        owner = _scopes.find_resource(tx, resource)
         of_resource = 0 if owner is None else owner.version
     return max(of_thread, of_resource)
 
@@ -142,8 +144,8 @@ def _best(lists: Sequence[NDArray[np.int64]], weights: Sequence[float], limit: i
 
 def _to_rows(
     version: int,
-    found: Sequence[Row[Any]],
-    blobs: Sequence[Row[Any]],
+    found: Sequence[Sequence[Any]],
+    blobs: Sequence[Sequence[Any]],
     space: VectorSpace | None,
 ) -> ScopeRows:
     columns = list(zip(*found, strict=True)) if found else [()] * 7
@@ -188,26 +190,30 @@ def _narrowed(statement: Select[Any], in_thread: bool, by_keys: bool) -> Select[
 
 _KINDS = [(in_thread, by_keys) for in_thread in (False, True) for by_keys in (False, True)]
 _ROWS = {
-    kind: _narrowed(
-        select(
-            messages.c.key,
-            messages.c.thread_key,
-            messages.c.created_at,
-            messages.c.part,
-            messages.c.role,
-            messages.c.digest,
-            terms.c.terms,
-        ).join_from(messages, terms, terms.c.key == messages.c.key, isouter=True),
-        *kind,
+    kind: Statement(
+        _narrowed(
+            select(
+                messages.c.key,
+                messages.c.thread_key,
+                messages.c.created_at,
+                messages.c.part,
+                messages.c.role,
+                messages.c.digest,
+                terms.c.terms,
+            ).join_from(messages, terms, terms.c.key == messages.c.key, isouter=True),
+            *kind,
+        )
     )
     for kind in _KINDS
 }
 _BLOBS = {
-    kind: _narrowed(
-        select(vectors.c.key, vectors.c.chunks, vectors.c.data)
-        .join_from(messages, vectors, vectors.c.key == messages.c.key)
-        .where(vectors.c.space_key == bindparam("space")),
-        *kind,
+    kind: Statement(
+        _narrowed(
+            select(vectors.c.key, vectors.c.chunks, vectors.c.data)
+            .join_from(messages, vectors, vectors.c.key == messages.c.key)
+            .where(vectors.c.space_key == bindparam("space")),
+            *kind,
+        )
     )
     for kind in _KINDS
 }
@@ -221,6 +227,6 @@ _OF_RESOURCE = (
     .order_by(messages.c.key)
 )
 _METADATA = {
-    False: _OF_RESOURCE,
-    True: _OF_RESOURCE.where(messages.c.thread_key == bindparam("thread")),
+    False: Statement(_OF_RESOURCE),
+    True: Statement(_OF_RESOURCE.where(messages.c.thread_key == bindparam("thread"))),
 }

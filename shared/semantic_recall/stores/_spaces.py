@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, bindparam, func, insert, literal, select, update
+from sqlalchemy import bindparam, func, insert, literal, select, update
 
 from semantic_recall.errors import StoreError
 from semantic_recall.protocols import Part, SpaceInfo, vector_id
@@ -19,29 +19,32 @@ from semantic_recall.stores._schema import (
     threads,
     vectors,
 )
+from semantic_recall.stores._statements import Statement, Transaction
+from semantic_recall.stores._text import escape, unescape
 from semantic_recall.types import Scope, VectorSpace
 
 _PAGE = 1000
 
-_KEY = select(spaces.c.key).where(
-    spaces.c.name == bindparam("name"), spaces.c.dimensions == bindparam("dimensions")
+_KEY = Statement(
+    select(spaces.c.key).where(
+        spaces.c.name == bindparam("name"), spaces.c.dimensions == bindparam("dimensions")
+    )
 )
 
 
-def space_key(connection: Connection, space: VectorSpace) -> int | None:
+def space_key(tx: Transaction, space: VectorSpace) -> int | None:
     """Return the key of a space, or None when the store does not know it."""
-    named = {"name": space.name, "dimensions": space.dimensions}
-    key: int | None = connection.execute(_KEY, named).scalar()
+    key: int | None = tx.value(_KEY, name=escape(space.name), dimensions=space.dimensions)
     return key
 
 
-def require_space(connection: Connection, space: VectorSpace) -> int:
+def require_space(tx: Transaction, space: VectorSpace) -> int:
     """Return the key of a space.
 
     Raises:
         StoreError: The store does not know the space.
     """
-    key = space_key(connection, space)
+    key = space_key(tx, space)
     if key is None:
         raise StoreError(
             f"the store has no vector space {space.name!r} with {space.dimensions} dimensions;"
@@ -55,63 +58,43 @@ class Spaces(UsesDatabase):
 
     def spaces(self) -> list[SpaceInfo]:
         """See `MessageStore.spaces`."""
-        with self._db.read() as connection:
-            waiting = {
-                key: n
-                for key, n in connection.execute(
-                    select(pending.c.space_key, func.count()).group_by(pending.c.space_key)
-                )
-            }
-            rows = connection.execute(select(spaces).order_by(spaces.c.key)).all()
+        with self._db.read() as tx:
+            waiting = dict(tx.all(_WAITING))
+            rows = tx.all(_SPACES)
         return [
-            SpaceInfo(
-                VectorSpace(row.name, row.dimensions),
-                bool(row.active),
-                row.vectors,
-                waiting.get(row.key, 0),
-            )
-            for row in rows
+            SpaceInfo(VectorSpace(unescape(name), dimensions), bool(active), n, waiting.get(key, 0))
+            for key, name, dimensions, active, n in rows
         ]
 
     def add_space(self, space: VectorSpace, /, *, active: bool) -> None:
         """See `MessageStore.add_space`."""
-        with self._db.write() as connection:
-            key = space_key(connection, space)
+        with self._db.write() as tx:
+            key = space_key(tx, space)
             if key is None:
-                row = {
-                    "name": space.name,
-                    "dimensions": space.dimensions,
-                    "active": False,
-                    "vectors": 0,
-                }
-                made = connection.execute(insert(spaces), row).inserted_primary_key
-                key = int(made[0])
-                everything = select(literal(key), messages.c.key, literal(0), literal(0.0)).where(
-                    messages.c.part == int(Part.SEARCHABLE)
+                key = tx.value(
+                    _NEW,
+                    name=escape(space.name),
+                    dimensions=space.dimensions,
+                    active=False,
+                    vectors=0,
                 )
-                connection.execute(
-                    insert(pending).from_select(
-                        ["space_key", "key", "attempts", "due_at"], everything
-                    )
-                )
+                tx.run(_ALL_PENDING, space=key)
             if active:
-                connection.execute(update(spaces).values(active=spaces.c.key == key))
+                tx.run(_ACTIVATE, at=key)
 
     def drop_space(self, space: VectorSpace, /) -> None:
         """See `MessageStore.drop_space`."""
-        with self._db.write() as connection:
-            key = space_key(connection, space)
-            for table in (vectors, pending, outbox):
-                connection.execute(table.delete().where(table.c.space_key == key))
-            connection.execute(spaces.delete().where(spaces.c.key == key))
+        with self._db.write() as tx:
+            key = space_key(tx, space)
+            for statement in _DROP:
+                tx.run(statement, space=key)
 
     def vector_ids(self, space: VectorSpace, /) -> Iterator[tuple[str, Scope]]:
         """See `MessageStore.vector_ids`."""
         last = 0
         while True:
-            with self._db.read() as connection:
-                parameters = {"space": space_key(connection, space), "last": last}
-                rows = connection.execute(_PLACES, parameters).all()
+            with self._db.read() as tx:
+                rows = tx.all(_PLACES, space=space_key(tx, space), last=last)
             for key, chunks, resource_id, thread_id in rows:
                 scope = _scopes.scope_of(resource_id, thread_id)
                 for chunk in range(chunks):
@@ -122,31 +105,48 @@ class Spaces(UsesDatabase):
 
     def queue_all(self, space: VectorSpace, /) -> int:
         """See `MessageStore.queue_all`."""
-        with self._db.write() as connection:
-            key = require_space(connection, space)
-            stored = select(vectors.c.key).where(vectors.c.space_key == key)
-            waiting = connection.execute(
-                select(outbox.c.key, outbox.c.chunks).where(
-                    outbox.c.space_key == key, outbox.c.key.in_(stored)
-                )
-            ).all()
+        with self._db.write() as tx:
+            key = require_space(tx, space)
+            waiting = tx.all(_QUEUED, space=key)
             # Deleted and inserted, not updated: the new operation needs a new id, or the
             # acknowledgement of the one in flight would take it off the queue.
-            connection.execute(
-                outbox.delete().where(outbox.c.space_key == key, outbox.c.key.in_(stored))
-            )
-            columns = ["kind", "space_key", "key", "chunks", "resource_id", "thread_id"]
-            queued = connection.execute(
-                insert(outbox).from_select(columns, _UPSERTS), {"space": key}
-            ).rowcount
-            if waiting:
-                connection.execute(
-                    _WIDEN, [{"space": key, "at": at, "n": chunks} for at, chunks in waiting]
-                )
+            tx.run(_UNQUEUE, space=key)
+            queued = tx.run(_QUEUE_ALL, space=key)
+            tx.many(_WIDEN, [{"space": key, "at": at, "n": chunks} for at, chunks in waiting])
             return queued
 
 
-_PLACES = (
+_WAITING = Statement(select(pending.c.space_key, func.count()).group_by(pending.c.space_key))
+_SPACES = Statement(
+    select(
+        spaces.c.key, spaces.c.name, spaces.c.dimensions, spaces.c.active, spaces.c.vectors
+    ).order_by(spaces.c.key)
+)
+_NEW = Statement(
+    insert(spaces).returning(spaces.c.key), ("name", "dimensions", "active", "vectors")
+)
+_ALL_PENDING = Statement(
+    insert(pending).from_select(
+        ["space_key", "key", "attempts", "due_at"],
+        select(
+            bindparam("space", type_=messages.c.key.type), messages.c.key, literal(0), literal(0.0)
+        ).where(messages.c.part == int(Part.SEARCHABLE)),
+    )
+)
+_ACTIVATE = Statement(update(spaces).values(active=spaces.c.key == bindparam("at")))
+_DROP = (
+    *(
+        Statement(table.delete().where(table.c.space_key == bindparam("space")))
+        for table in (vectors, pending, outbox)
+    ),
+    Statement(spaces.delete().where(spaces.c.key == bindparam("space"))),
+)
+_STORED = outbox.c.key.in_(select(vectors.c.key).where(vectors.c.space_key == bindparam("space")))
+_QUEUED = Statement(
+    select(outbox.c.key, outbox.c.chunks).where(outbox.c.space_key == bindparam("space"), _STORED)
+)
+_UNQUEUE = Statement(outbox.delete().where(outbox.c.space_key == bindparam("space"), _STORED))
+_PLACES = Statement(
     select(vectors.c.key, vectors.c.chunks, resources.c.resource_id, threads.c.thread_id)
     .select_from(vectors)
     .join(messages, messages.c.key == vectors.c.key)
@@ -172,7 +172,12 @@ _UPSERTS = (
     .where(vectors.c.space_key == bindparam("space"))
     .order_by(vectors.c.key)
 )
-_WIDEN = (
+_QUEUE_ALL = Statement(
+    insert(outbox).from_select(
+        ["kind", "space_key", "key", "chunks", "resource_id", "thread_id"], _UPSERTS
+    )
+)
+_WIDEN = Statement(
     update(outbox)
     .where(
         outbox.c.space_key == bindparam("space"),

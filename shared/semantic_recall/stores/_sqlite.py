@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     FromClause,
     Insert,
     Table,
@@ -21,7 +20,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from semantic_recall.stores._statements import Transaction
+
 BUSY_SECONDS = 30
+ERRORS = (sqlite3.Error,)
+
+BEGIN_READ = "BEGIN"
+# The driver begins no transaction by itself (see `prepare`). IMMEDIATE takes the write lock at
+# once: a transaction that reads first and writes later fails when another process wrote in
+# between, and no busy timeout helps.
+BEGIN_WRITE = "BEGIN IMMEDIATE"
 
 _REMEDIES = (
     ("locked", "another process kept it locked for 30 s; try again, or look for a stuck process"),
@@ -55,7 +63,7 @@ def prepare(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None
     cursor.close()
 
 
-def explain(error: exc.SQLAlchemyError, name: str) -> str:
+def explain(error: Exception, name: str) -> str:
     """Return one sentence with what failed and the remedy."""
     cause = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
     for part, remedy in _REMEDIES:
@@ -64,22 +72,27 @@ def explain(error: exc.SQLAlchemyError, name: str) -> str:
     return f"the message store {name} failed: {cause}"
 
 
-def scrub(connection: Connection) -> None:
+def scrub(tx: Transaction) -> None:
     """Rewrite the file without freed pages and empty the write-ahead log."""
-    connection.exec_driver_sql("VACUUM")
-    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    tx.sql("VACUUM")
+    tx.sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def faults(connection: Connection) -> list[str]:
+def faults(tx: Transaction) -> list[str]:
     """Return what SQLite finds wrong with its own file."""
-    lines = connection.exec_driver_sql("PRAGMA quick_check(20)").scalars().all()
-    return [f"SQLite: {line}" for line in lines if line != "ok"]
+    lines = tx.sql("PRAGMA quick_check(20)")
+    return [f"SQLite: {line}" for (line,) in lines if line != "ok"]
 
 
-def size(connection: Connection) -> int:
+def has_table(tx: Transaction, name: str) -> bool:
+    """Tell whether a table exists."""
+    return bool(tx.sql("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))
+
+
+def size(tx: Transaction) -> int:
     """Return the bytes of the database file."""
-    pages: int = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-    page: int = connection.exec_driver_sql("PRAGMA page_size").scalar_one()
+    pages: int = tx.sql("PRAGMA page_count")[0][0]
+    page: int = tx.sql("PRAGMA page_size")[0][0]
     return pages * page
 
 

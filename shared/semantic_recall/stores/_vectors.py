@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from semantic_recall.errors import StoreError
 from semantic_recall.protocols import (
@@ -31,10 +31,11 @@ from semantic_recall.stores._schema import (
 )
 from semantic_recall.stores._spaces import require_space, space_key
 from semantic_recall.stores._sqlite import among, listed
+from semantic_recall.stores._statements import Statement, Transaction
+from semantic_recall.stores._text import unescape
 from semantic_recall.types import VectorSpace
 
 FLOAT = np.dtype("<f4")
-_DIGESTS_AT_ONCE = 500
 
 
 class Vectors(UsesDatabase):
@@ -47,23 +48,22 @@ class Vectors(UsesDatabase):
             _check_shape(item, space)
         if not wanted:
             return 0
-        with self._db.write() as connection:
-            return _set_vectors(connection, require_space(connection, space), wanted)
+        with self._db.write() as tx:
+            return _set_vectors(tx, require_space(tx, space), wanted)
 
     def find_vectors(
         self, space: VectorSpace, digests: Sequence[bytes], /
     ) -> dict[bytes, NDArray[np.float32]]:
         """See `MessageStore.find_vectors`."""
         found: dict[bytes, NDArray[np.float32]] = {}
-        distinct = list(dict.fromkeys(digests))
-        with self._db.read() as connection:
-            key = space_key(connection, space)
+        with self._db.read() as tx:
+            key = space_key(tx, space)
             if key is None:
                 return found
-            for start in range(0, len(distinct), _DIGESTS_AT_ONCE):
-                some = distinct[start : start + _DIGESTS_AT_ONCE]
-                for digest, data in connection.execute(_BY_DIGEST, {"space": key, "some": some}):
-                    found.setdefault(digest, as_vectors(data, space.dimensions))
+            for digest in dict.fromkeys(digests):
+                data = tx.value(_BY_DIGEST, space=key, wanted=digest)
+                if data is not None:
+                    found[digest] = as_vectors(data, space.dimensions)
         return found
 
     def pending(
@@ -71,28 +71,32 @@ class Vectors(UsesDatabase):
     ) -> list[PendingMessage]:
         """See `MessageStore.pending`."""
         due = time.time() if due_only else float("inf")
-        with self._db.read() as connection:
-            key = space_key(connection, space)
-            rows = connection.execute(_PENDING, {"space": key, "due": due, "limit": limit}).all()
+        with self._db.read() as tx:
+            key = space_key(tx, space)
+            rows = tx.all(_PENDING, space=key, due=due, n=limit)
         return [PendingMessage(row[-3], row[-2], to_message(row), row[-1]) for row in rows]
 
     def postpone(self, space: VectorSpace, keys: Sequence[int], /, *, seconds: float) -> None:
         """See `MessageStore.postpone`."""
-        with self._db.write() as connection:
-            parameters = {"space": space_key(connection, space), "keys": listed(keys)}
-            connection.execute(_POSTPONE, {**parameters, "due": time.time() + seconds})
+        with self._db.write() as tx:
+            tx.run(
+                _POSTPONE,
+                space=space_key(tx, space),
+                keys=listed(keys),
+                due=time.time() + seconds,
+            )
 
     def operations(self, *, limit: int) -> list[IndexOperation]:
         """See `MessageStore.operations`."""
-        with self._db.read() as connection:
-            rows = connection.execute(_OPERATIONS, {"limit": limit}).all()
+        with self._db.read() as tx:
+            rows = tx.all(_OPERATIONS, n=limit)
         operations = []
         for id, kind, key, chunks, resource_id, thread_id, name, dimensions, data in rows:
             operations.append(
                 IndexOperation(
                     id,
                     kind,
-                    VectorSpace(name, dimensions),
+                    VectorSpace(unescape(name), dimensions),
                     _scopes.scope_of(resource_id, thread_id),
                     key,
                     as_vectors(data if kind == "upsert" and data else b"", dimensions),
@@ -105,11 +109,8 @@ class Vectors(UsesDatabase):
         """See `MessageStore.acknowledge`."""
         if not operations:
             return
-        with self._db.write() as connection:
-            connection.execute(
-                outbox.delete().where(among(outbox.c.id, "ids")),
-                {"ids": listed(operation.id for operation in operations)},
-            )
+        with self._db.write() as tx:
+            tx.run(_ACKNOWLEDGE, ids=listed(operation.id for operation in operations))
 
 
 def as_vectors(data: bytes, dimensions: int) -> NDArray[np.float32]:
@@ -126,7 +127,7 @@ def _check_shape(item: MessageVectors, space: VectorSpace) -> None:
         )
 
 
-_TARGETS = (
+_TARGETS = Statement(
     select(
         messages.c.key,
         messages.c.digest,
@@ -139,35 +140,34 @@ _TARGETS = (
     .join(resources, resources.c.key == messages.c.resource_key)
     .where(among(messages.c.key, "keys"), messages.c.part == int(Part.SEARCHABLE))
 )
-_OLD_CHUNKS = select(vectors.c.key, vectors.c.chunks).where(
-    vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys")
+_OLD_CHUNKS = Statement(
+    select(vectors.c.key, vectors.c.chunks).where(
+        vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys")
+    )
 )
-_DELETE_OLD = vectors.delete().where(
-    vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys")
+_DELETE_OLD = Statement(
+    vectors.delete().where(vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys"))
 )
-_INSERT = insert(vectors)
-_DONE = pending.delete().where(
-    pending.c.space_key == bindparam("space"), among(pending.c.key, "keys")
+_ACKNOWLEDGE = Statement(outbox.delete().where(among(outbox.c.id, "ids")))
+_INSERT = Statement(insert(vectors), ("space_key", "key", "chunks", "data"))
+_DONE = Statement(
+    pending.delete().where(pending.c.space_key == bindparam("space"), among(pending.c.key, "keys"))
 )
-_STAMP = (
+_STAMP = Statement(
     update(messages).where(messages.c.key == bindparam("at")).values(version=bindparam("stamp"))
 )
 
 
-def _set_vectors(connection: Connection, space: int, wanted: dict[int, MessageVectors]) -> int:
+def _set_vectors(tx: Transaction, space: int, wanted: dict[int, MessageVectors]) -> int:
     targets = [
-        row
-        for row in connection.execute(_TARGETS, {"keys": listed(wanted)})
-        if wanted[row[0]].digest == row[1]
+        row for row in tx.all(_TARGETS, keys=listed(wanted)) if wanted[row[0]].digest == row[1]
     ]
     if not targets:
         return 0
-    parameters = {"space": space, "keys": listed(row[0] for row in targets)}
-    old: dict[int, int] = {
-        key: chunks for key, chunks in connection.execute(_OLD_CHUNKS, parameters)
-    }
+    keys = listed(row[0] for row in targets)
+    old: dict[int, int] = dict(tx.all(_OLD_CHUNKS, space=space, keys=keys))
     if old:
-        connection.execute(_DELETE_OLD, parameters)
+        tx.run(_DELETE_OLD, space=space, keys=keys)
     rows, changes = [], []
     for key, _, _, resource_id, thread_id in targets:
         data = wanted[key].vectors
@@ -176,25 +176,26 @@ def _set_vectors(connection: Connection, space: int, wanted: dict[int, MessageVe
         rows.append({"space_key": space, "key": key, "chunks": chunks, "data": blob})
         bound = max(chunks, old.get(key, 0))
         changes.append(_queues.Change(space, key, bound, resource_id, thread_id))
-    connection.execute(_INSERT, rows)
-    connection.execute(_DONE, parameters)
-    versions = _scopes.bump(connection, (row[2] for row in targets))
-    connection.execute(_STAMP, [{"at": row[0], "stamp": versions[row[2]]} for row in targets])
-    _queues.push(connection, "upsert", changes)
+    tx.many(_INSERT, rows)
+    tx.run(_DONE, space=space, keys=keys)
+    versions = _scopes.bump(tx, (row[2] for row in targets))
+    tx.many(_STAMP, [{"at": row[0], "stamp": versions[row[2]]} for row in targets])
+    _queues.push(tx, "upsert", changes)
     written = sum(row["chunks"] for row in rows) - sum(old.values())
-    _queues.count_vectors(connection, Counter({space: written}))
+    _queues.count_vectors(tx, Counter({space: written}))
     return len(targets)
 
 
-_BY_DIGEST = (
-    select(messages.c.digest, vectors.c.data)
+_BY_DIGEST = Statement(
+    select(vectors.c.data)
     .join_from(messages, vectors, vectors.c.key == messages.c.key)
     .where(
         vectors.c.space_key == bindparam("space"),
-        messages.c.digest.in_(bindparam("some", expanding=True)),
+        messages.c.digest == bindparam("wanted"),
     )
+    .limit(1)
 )
-_PENDING = (
+_PENDING = Statement(
     select(*MESSAGE, messages.c.key, messages.c.digest, pending.c.attempts)
     .select_from(pending)
     .join(messages, messages.c.key == pending.c.key)
@@ -202,14 +203,14 @@ _PENDING = (
     .join(resources, resources.c.key == messages.c.resource_key)
     .where(pending.c.space_key == bindparam("space"), pending.c.due_at <= bindparam("due"))
     .order_by(pending.c.key)
-    .limit(bindparam("limit"))
+    .limit(bindparam("n"))
 )
-_POSTPONE = (
+_POSTPONE = Statement(
     update(pending)
     .where(pending.c.space_key == bindparam("space"), among(pending.c.key, "keys"))
     .values(attempts=pending.c.attempts + 1, due_at=bindparam("due"))
 )
-_OPERATIONS = (
+_OPERATIONS = Statement(
     select(
         outbox.c.id,
         outbox.c.kind,
@@ -227,5 +228,5 @@ _OPERATIONS = (
         vectors, (vectors.c.key == outbox.c.key) & (vectors.c.space_key == outbox.c.space_key)
     )
     .order_by(outbox.c.id)
-    .limit(bindparam("limit"))
+    .limit(bindparam("n"))
 )
