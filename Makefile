@@ -1,0 +1,41 @@
+# Everything runs in .venv, which the first target makes: python3 (3.10 or newer) and the package
+# index are enough. Another interpreter: make PYTHON=python3.12 (after make clean).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.DELETE_ON_ERROR:
+.PHONY: demo test check bench format clean
+
+demo: $(STAMP) ## import sample conversations, ask questions, show what is recalled and why
+	$(BIN)/semantic-recall demo
+
+test: check ## everything that CI runs
+	$(BIN)/python -m pytest
+
+check: $(STAMP) ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP) ## speed; with FILE=locomo10.json quality too
+	$(BIN)/python -m benchmarks.speed
+	$(if $(FILE),$(BIN)/python -m benchmarks.quality --file $(FILE))
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 10) else "Python 3.10 or newer is needed: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet 'pip>=25.1'  # older ones know no dependency groups
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' \
+		--group test --group lint --group bench
+	touch $@
