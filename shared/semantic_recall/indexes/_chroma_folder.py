@@ -88,6 +88,27 @@ class Folder:
         """Chroma's SQLite file."""
         return self.path / "chroma.sqlite3"
 
+    def remove_damaged(self) -> bool:
+        """Remove the database and the vectors if the database cannot be read; True if they were.
+
+        They are derived and rebuilt from the store; kept, they would break the index for good.
+        """
+        if not self.database.is_file():
+            return False
+        try:
+            with closing(sqlite3.connect(self.database, timeout=30)) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:  # locked, no permission, full disk: not damage
+            return False
+        except sqlite3.DatabaseError:
+            self.database.unlink()
+            self.database.with_name(self.database.name + "-journal").unlink(missing_ok=True)
+            for entry in list(self.path.iterdir()):
+                if _is_uuid(entry.name):
+                    shutil.rmtree(entry)
+            return True
+        return False
+
     def remove_leftovers(self) -> None:
         """Remove the vector files of deleted collections, which Chroma leaves in place (#5520)."""
         found = [entry for entry in self.path.iterdir() if _is_uuid(entry.name)]

@@ -8,6 +8,7 @@ and its thread and nothing else; no text is given to Chroma.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
@@ -41,6 +42,8 @@ from semantic_recall.indexes._chroma_collections import (
 )
 from semantic_recall.indexes._chroma_folder import Folder, Gate
 from semantic_recall.types import Hit, Scope, Vector, VectorRecord, VectorSpace
+
+_logger = logging.getLogger("semantic_recall")
 
 BATCH_BYTES = 8 * 2**20
 """Vectors per write; a server refuses bodies over 40 MiB."""
@@ -93,6 +96,8 @@ class ChromaVectorIndex:
     ) -> ChromaVectorIndex:
         """Open or create an index in a folder, which this process then owns.
 
+        A folder whose database is not readable as one is emptied, with a warning.
+
         Raises:
             IndexLockedError: Another process owns it; raised at once.
             VectorIndexError: The folder cannot be made, or what is in it cannot be read.
@@ -100,6 +105,8 @@ class ChromaVectorIndex:
         folder = Folder(Path(path))
         try:
             with chroma_errors(f"open the folder {folder.path}"):
+                if folder.remove_damaged():
+                    _logger.warning("the vector index %s was damaged and is now empty", path)
                 client = embedded_client(folder.path)
                 index = cls(client, shards=shards, prefix=prefix)
         except BaseException:
