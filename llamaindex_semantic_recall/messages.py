@@ -59,7 +59,7 @@ def text_of(chat: ChatMessage) -> str:
     That is the text of its blocks; of a ReAct trace only what follows the last "Answer:"; nothing
     of the placeholder "Empty Response" that engines store when no model was asked.
     """
-    text = "\n".join(part for block in chat.blocks for part in _block_texts(block))
+    text = "\n".join(part for block in chat.blocks for part in block_texts(block))
     if chat.role not in (MessageRole.ASSISTANT, MessageRole.CHATBOT, MessageRole.MODEL):
         return text
     if text.strip() == _NO_ANSWER:
@@ -69,7 +69,8 @@ def text_of(chat: ChatMessage) -> str:
     return text
 
 
-def _block_texts(block: object) -> list[str]:
+def block_texts(block: object) -> list[str]:
+    """Return the texts that a content block shows."""
     if isinstance(block, TextBlock):
         return [block.text]
     if isinstance(block, CitableBlock):

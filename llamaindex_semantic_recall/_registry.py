@@ -1,0 +1,60 @@
+"""Which opened memory a serialised chat memory belongs to.
+
+A workflow's `Context` writes its memory down and reads it back for every further run, also in
+another process. What is written are ids: messages stay in the store, and no path or password
+leaves the process.
+"""
+
+from __future__ import annotations
+
+import uuid
+import weakref
+from typing import TYPE_CHECKING
+
+from semantic_recall import SemanticRecall
+from semantic_recall.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from llamaindex_semantic_recall.memory import SemanticRecallMemory
+
+_opened: weakref.WeakSet[SemanticRecall] = weakref.WeakSet()
+_memories: weakref.WeakValueDictionary[str, SemanticRecallMemory] = weakref.WeakValueDictionary()
+
+
+def connect(recall: SemanticRecall) -> None:
+    """Let chat memories that were serialised by another process be read back onto `recall`.
+
+    Call it before `Context.from_dict`; making a `SemanticRecallMemory` does the same.
+    """
+    _opened.add(recall)
+
+
+def add(recall: SemanticRecall, instance_id: str, memory: SemanticRecallMemory) -> None:
+    """Make a memory known."""
+    connect(recall)
+    _memories[instance_id] = memory
+
+
+def find(instance_id: str) -> SemanticRecallMemory | None:
+    """Return the living memory of this process, if there is one."""
+    return _memories.get(instance_id)
+
+
+def memory_id(recall: SemanticRecall) -> str:
+    """Return what names the stored memory, the same in every process that opens it."""
+    return recall._store.setting("memory_id", uuid.uuid4().hex)
+
+
+def opened(wanted: str) -> SemanticRecall:
+    """Return the opened memory with this id.
+
+    Raises:
+        ConfigurationError: It is not open in this process.
+    """
+    for recall in list(_opened):
+        if memory_id(recall) == wanted:
+            return recall
+    raise ConfigurationError(
+        "a serialised SemanticRecallMemory belongs to a memory that is not open in this process; "
+        "call llamaindex_semantic_recall.connect(SemanticRecall.open(...)) before reading it"
+    )
