@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from typing_extensions import Unpack
@@ -78,7 +80,13 @@ class RecallCore:
             logger=settings.logger,
         )
         self._writer = Writer(store, self._vectorizer, self._indexer, settings)
-        self._recaller = Recaller(store, self._vectorizer, searcher, settings.logger)
+        self._recaller = Recaller(
+            store,
+            self._vectorizer,
+            searcher,
+            secret=bytes.fromhex(store.setting("fence_secret", secrets.token_hex(16))),
+            logger=settings.logger,
+        )
         self._eraser = Eraser(store, self._vectorizer, self._indexer, self._cache)
         if embedder is not None:
             self._indexer.wake()  # what an earlier process left undone
@@ -273,10 +281,18 @@ class RecallCore:
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything stored is embedded and indexed; False when time ran out.
 
-        Messages that the embedder refuses are tried once more and not waited for. What the
+        Messages that the embedder refused are tried once more and not waited for. What the
         vector index of another process has to catch up on is left to that process.
         """
-        return self._indexer.flush(timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if self._vectorizer is not None:
+            # Here, and not only in the background, because a flush also tries what failed before
+            # and whose time to be tried again has not come.
+            while self._vectorizer.embed_pending(maintenance.BATCH, due_only=False):
+                if deadline is not None and time.monotonic() > deadline:
+                    return False
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        return self._indexer.flush(left, bulk=True)
 
     def close(self) -> None:
         """Stop the background work and release the database and the index; twice is fine."""

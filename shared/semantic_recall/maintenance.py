@@ -12,7 +12,8 @@ from semantic_recall.settings import Settings
 from semantic_recall.types import VectorSpace
 from semantic_recall.vectorizer import Vectorizer
 
-_BATCH = 512
+BATCH = 512
+"""How many messages are embedded at once where nobody waits for a single one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +102,7 @@ def reindex(
     while True:
         if progress is not None:
             progress(done, total)
-        embedded = vectorizer.embed_pending(_BATCH)
+        embedded = vectorizer.embed_pending(BATCH)
         if not embedded:
             break
         done += embedded

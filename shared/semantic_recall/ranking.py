@@ -50,8 +50,8 @@ def hybrid_scores(
 ) -> NDArray[np.float32]:
     """Score messages by meaning, words, neighbours and thread.
 
-    Both kinds of score are scaled to 0..1 over the searchable messages and mixed; a message
-    without a vector has 0 for its dense half, and when no message has one the words count alone.
+    Both kinds of score are scaled to 0..1 over the searchable messages and mixed; for a message
+    without a vector the words count alone.
     Then each adds a share of its better neighbour in the thread, and with `across_threads` a share
     of the mean of its thread's three best (of all, in a thread with fewer).
 
@@ -70,8 +70,10 @@ def hybrid_scores(
         return np.zeros(0, dtype=np.float32)
     known = searchable & ~np.isnan(dense)
     if known.any():
-        scores = np.float32(weights.dense) * _scaled(dense, known)
-        scores += np.float32(1.0 - weights.dense) * _scaled(lexical, searchable)
+        words = _scaled(lexical, searchable)
+        # What still waits for its vector is judged by its words as if its vector agreed.
+        scores = np.float32(weights.dense) * np.where(known, _scaled(dense, known), words)
+        scores += np.float32(1.0 - weights.dense) * words
     else:
         scores = _scaled(lexical, searchable)
     if weights.neighbour:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from semantic_recall.assembling import assembled, planned
+from semantic_recall.assembling import Plan, assembled, planned
 from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
 from semantic_recall.formatting import format_message
 from semantic_recall.indexed_text import digest, indexed_text
 from semantic_recall.options import RecallOptions
 from semantic_recall.protocols import MessageStore
 from semantic_recall.result import Recall
-from semantic_recall.searching import Query, Searcher
+from semantic_recall.searching import Found, Query, Searcher
 from semantic_recall.terms import text_terms
 from semantic_recall.tokens import count_tokens
 from semantic_recall.types import Message, MessageRange, RecalledMessage, Scope, Vector
@@ -68,6 +69,7 @@ class Recaller:
         store: The truth.
         vectorizer: Embeds questions; None searches by words alone.
         searcher: Finds positions.
+        secret: Makes the fence of the prompt block unpredictable.
         logger: Where a failing embedder is reported.
     """
 
@@ -76,8 +78,11 @@ class Recaller:
         store: MessageStore,
         vectorizer: Vectorizer | None,
         searcher: Searcher,
+        *,
+        secret: bytes,
         logger: logging.Logger,
     ) -> None:
+        self._secret = secret
         self._store = store
         self._vectorizer = vectorizer
         self._searcher = searcher
@@ -87,7 +92,7 @@ class Recaller:
         """Return what the question brings back; `vector` is its embedding if it is known."""
         scope = question.scope
         if not question.finds_something:
-            return _empty(question)
+            return self._nothing(question)
         started = time.perf_counter()
         if vector is not None:
             vector = self._checked(vector)
@@ -105,7 +110,7 @@ class Recaller:
             return await asyncio.to_thread(self.recall, question, vector)
         scope = question.scope
         if not question.finds_something:
-            return _empty(question)
+            return self._nothing(question)
         started = time.perf_counter()
         try:
             vector = await vectorizer.aquery(question.text)
@@ -145,8 +150,7 @@ class Recaller:
             digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
         )
         space = None if self._vectorizer is None else self._vectorizer.space
-        messages: list[RecalledMessage] = []
-        dropped: dict[str, int] = {}
+        recall = self._nothing(question)
         for attempt in range(_ATTEMPTS):
             found = self._searcher.search(scope, space, query, options, thread=question.thread)
             timings["search"] = _milliseconds(started)
@@ -156,26 +160,32 @@ class Recaller:
             fetched = self._store.fetch(scope, plan.keys)
             if len(fetched) < len(plan.keys) and attempt + 1 < _ATTEMPTS:
                 continue
-            messages, dropped = assembled(
-                found, plan, fetched, max_tokens=options.max_tokens, cost=_tokens
-            )
+            recall = self._within_budget(question, found, plan, fetched)
             break
         timings["fetch"] = _milliseconds(started) - timings["search"]
         timings["total"] = timings["embed"] + _milliseconds(started)
+        return replace(recall, timings=timings)
+
+    def _within_budget(
+        self, question: Question, found: Found, plan: Plan, fetched: Mapping[int, Message]
+    ) -> Recall:
+        """Return the recall whose size, with the block's own words, keeps to `max_tokens`."""
+        limit = budget = question.options.max_tokens
+        while True:
+            messages, dropped = assembled(found, plan, fetched, max_tokens=budget, cost=_tokens)
+            recall = replace(self._nothing(question), messages=tuple(messages), dropped=dropped)
+            if limit is None or budget is None or recall.tokens <= limit:
+                return recall
+            # The messages fit, but not with the fence and the labels around them.
+            budget -= recall.tokens - limit
+
+    def _nothing(self, question: Question) -> Recall:
         return Recall(
             query=question.text,
-            messages=tuple(messages),
             thread_id=question.thread_id,
             resource_id=question.resource_id,
-            dropped=dropped,
-            timings=timings,
+            secret=self._secret,
         )
-
-
-def _empty(question: Question) -> Recall:
-    return Recall(
-        query=question.text, thread_id=question.thread_id, resource_id=question.resource_id
-    )
 
 
 def _tokens(recalled: RecalledMessage) -> int:

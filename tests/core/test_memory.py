@@ -251,8 +251,9 @@ def test_identical_texts_count_once_as_the_newest(memory: SemanticRecall) -> Non
     for thread in ("a", "b", "c"):
         say(memory, "remind me to drink water", "sure", thread=thread)
     say(memory, "water the plants", "done", thread="d")
-    recalled = memory.recall("drink water", resource_id="ana", top_k=2, message_range=0)
-    assert [m.message.thread_id for m in recalled.hits] == ["c", "d"]
+    recalled = memory.recall("drink water", resource_id="ana", top_k=8, message_range=0)
+    assert [hit.message.thread_id for hit in recalled.hits if "drink" in hit.message.text] == ["c"]
+    assert len({hit.message.text for hit in recalled.hits}) == len(recalled.hits) == 4
 
 
 def test_the_query_does_not_find_itself(memory: SemanticRecall) -> None:
