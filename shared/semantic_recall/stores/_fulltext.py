@@ -22,9 +22,11 @@ CREATE = (
 
 def tokens(resource_key: int, thread_key: int, terms: NDArray[np.uint32]) -> str:
     """Return the tokens of one message, separated by spaces."""
-    prefix = f"{resource_key:x}x"
-    distinct = dict.fromkeys(terms.tolist())
-    return " ".join([f"t{thread_key:x}", *[f"{prefix}{term:x}" for term in distinct]])
+    # Formatting the bytes at once is ten times faster than one term after the other; tokens
+    # that come twice do no harm, since positions are not kept.
+    words = terms.astype(">u4").tobytes().hex(" ", 4)
+    prefix = f" {resource_key:x}x"
+    return f"t{thread_key:x}{prefix}{words.replace(' ', prefix)}"
 
 
 def insert(tx: Transaction, rows: Iterable[tuple[int, str]]) -> None:
@@ -64,5 +66,5 @@ def optimize(tx: Transaction) -> None:
 
 
 def _query(resource_key: int, thread_key: int | None, term: int) -> str:
-    token = f'"{resource_key:x}x{term:x}"'
+    token = f'"{resource_key:x}x{term:08x}"'
     return token if thread_key is None else f'{token} AND "t{thread_key:x}"'

@@ -49,12 +49,14 @@ class Statement:
 
 def _positional(compiler: SQLCompiler) -> tuple[str, Callable[[Mapping[str, Any]], Values]]:
     names = tuple(compiler.positiontup or ())
-    fixed = {name: value for name, value in compiler.params.items() if value is not None}
-    if fixed.keys() & set(names):
-        return compiler.string, lambda row: tuple((fixed | dict(row))[name] for name in names)
+    fixed = {name: bind.value for name, bind in compiler.binds.items() if not bind.required}
+    if fixed:
+        return compiler.string, lambda row: tuple(
+            [fixed[name] if name in fixed else row[name] for name in names]
+        )
     if len(names) > 1:
         return compiler.string, itemgetter(*names)
-    return compiler.string, lambda row: tuple(row[name] for name in names)
+    return compiler.string, lambda row: tuple([row[name] for name in names])
 
 
 class Transaction:
