@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, select
 
 from semantic_recall.protocols import Part
-from semantic_recall.stores import _sqlite
+from semantic_recall.stores import _fulltext, _sqlite
 from semantic_recall.stores._database import UsesDatabase
 from semantic_recall.stores._schema import (
     messages,
@@ -32,6 +32,8 @@ class Care(UsesDatabase):
         """See `MessageStore.check`."""
         with self._db.read() as tx:
             problems = _sqlite.faults(tx)
+            if _fulltext.total(tx) != tx.value(_INDEXED):
+                problems.append("the full text does not hold the messages that have terms")
             for what, statement in _CHECKS.items():
                 n = tx.value(statement)
                 if n:
@@ -62,6 +64,7 @@ def _orphans(of: ColumnElement[int]) -> Select[Any]:
 
 _SETTING = Statement(select(settings.c.value).where(settings.c.name == bindparam("called")))
 _SET = Statement(_sqlite.insert_missing(settings), ("name", "value"))
+_INDEXED = Statement(select(func.count()).select_from(terms))
 _SIZES = {
     "messages": Statement(select(func.count()).select_from(messages)),
     "threads": Statement(select(func.count()).select_from(threads)),
@@ -77,6 +80,17 @@ _FAULTS: dict[str, Select[Any]] = {
     "rows of vectors without their message": _orphans(vectors.c.key),
     "rows of terms without their message": _orphans(terms.c.key),
     "pending rows without their message": _orphans(pending.c.key),
+    "messages with neither vectors nor pending work in a space": select(func.count())
+    .select_from(messages.join(spaces, literal(True)))
+    .where(
+        messages.c.part == int(Part.SEARCHABLE),
+        ~select(vectors.c.key)
+        .where(vectors.c.key == messages.c.key, vectors.c.space_key == spaces.c.key)
+        .exists(),
+        ~select(pending.c.key)
+        .where(pending.c.key == messages.c.key, pending.c.space_key == spaces.c.key)
+        .exists(),
+    ),
     "messages without their thread": select(func.count()).where(
         messages.c.thread_key.not_in(select(threads.c.key))
     ),

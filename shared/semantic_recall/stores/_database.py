@@ -11,13 +11,16 @@ from pathlib import Path
 
 from sqlalchemy import URL, Engine, create_engine, event, exc
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import Pool, PoolProxiedConnection, QueuePool
 
 from semantic_recall.errors import StoreClosedError, StoreError
 from semantic_recall.stores import _sqlite
 from semantic_recall.stores._statements import Transaction
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+_INHERITED: list[Pool] = []
+"""In a forked child, the connections of the parent. They are kept, because the garbage collector
+would close them, and closing the last connection of a process may remove the write-ahead log."""
 
 
 class UsesDatabase:
@@ -70,7 +73,8 @@ class Database:
 
     def close(self) -> None:
         """Release every connection; closing twice is fine."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
         self._engine.dispose()
 
     def after_fork(self) -> None:
@@ -78,6 +82,7 @@ class Database:
 
         The lock may have been held by a thread that does not exist in the child.
         """
+        _INHERITED.append(self._engine.pool)
         self._engine.dispose(close=False)
         self._lock = threading.Lock()
 
@@ -89,7 +94,10 @@ class Database:
         try:
             yield connection.cursor(), connection
         finally:
-            connection.close()  # back to the pool, which rolls back what was not committed
+            if self._closed:
+                connection.invalidate()
+            else:
+                connection.close()  # to the pool, which rolls back what was not committed
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

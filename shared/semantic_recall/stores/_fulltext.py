@@ -60,6 +60,12 @@ def left(tx: Transaction, keys: Iterable[int]) -> int:
     return sum(tx.sql("SELECT count(*) FROM full_text WHERE rowid = ?", key)[0][0] for key in keys)
 
 
+def total(tx: Transaction) -> int:
+    """Return how many messages are indexed."""
+    n: int = tx.sql("SELECT count(*) FROM full_text_docsize")[0][0]
+    return n
+
+
 def optimize(tx: Transaction) -> None:
     """Rewrite the index in one piece, without what was deleted."""
     tx.sql("INSERT INTO full_text(full_text) VALUES ('optimize')")

@@ -177,12 +177,13 @@ def _to_rows(
 
 def _narrowed(statement: Select[Any], in_thread: bool, by_keys: bool) -> Select[Any]:
     changed = statement.where(
-        messages.c.part > int(Part.HIDDEN),
-        messages.c.resource_key == bindparam("resource"),
-        messages.c.version > bindparam("since"),
+        messages.c.part > int(Part.HIDDEN), messages.c.version > bindparam("since")
     )
+    # One of the two: with both, the planner may walk the whole resource for one thread.
     if in_thread:
         changed = changed.where(messages.c.thread_key == bindparam("thread"))
+    else:
+        changed = changed.where(messages.c.resource_key == bindparam("resource"))
     if by_keys:
         changed = changed.where(among(messages.c.key, "keys"))
     return changed.order_by(messages.c.key)
@@ -217,16 +218,12 @@ _BLOBS = {
     )
     for kind in _KINDS
 }
-_OF_RESOURCE = (
+_TAGGED = (
     select(messages.c.key, messages.c.metadata)
-    .where(
-        messages.c.metadata.is_not(None),
-        messages.c.part > int(Part.HIDDEN),
-        messages.c.resource_key == bindparam("resource"),
-    )
+    .where(messages.c.metadata.is_not(None), messages.c.part > int(Part.HIDDEN))
     .order_by(messages.c.key)
 )
 _METADATA = {
-    False: Statement(_OF_RESOURCE),
-    True: Statement(_OF_RESOURCE.where(messages.c.thread_key == bindparam("thread"))),
+    False: Statement(_TAGGED.where(messages.c.resource_key == bindparam("resource"))),
+    True: Statement(_TAGGED.where(messages.c.thread_key == bindparam("thread"))),
 }

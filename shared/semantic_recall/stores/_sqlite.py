@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from semantic_recall.errors import StoreError
 from semantic_recall.stores._statements import Transaction
 
 BUSY_SECONDS = 30
@@ -75,7 +76,11 @@ def explain(error: Exception, name: str) -> str:
 def scrub(tx: Transaction) -> None:
     """Rewrite the file without freed pages and empty the write-ahead log."""
     tx.sql("VACUUM")
-    tx.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    if tx.sql("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
+        raise StoreError(
+            "the write-ahead log could not be emptied while another connection reads; the"
+            " deleted text may still be in it: scrub again later"
+        )
 
 
 def faults(tx: Transaction) -> list[str]:
