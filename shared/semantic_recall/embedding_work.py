@@ -209,7 +209,8 @@ class EmbeddingWork:
         return found
 
     def _warn(self, messages: int, error: EmbedderError) -> None:
-        cause = error.__cause__ or error
+        refused = isinstance(error, InvalidVectorError)
+        cause = error if refused else error.__cause__ or error
         self._logger.warning(
             "%d message(s) could not be embedded and will be tried again; they are stored and "
             "found by their words: %s: %s",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from semantic_recall.types import Message
 
-MAX_CHUNKS = 256
+MAX_CHUNKS = 64
 """The most chunks that one message is cut into."""
 
 _MAX_OVERLAP = 200  # characters

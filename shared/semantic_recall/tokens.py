@@ -65,7 +65,10 @@ def vocabulary_directories() -> Iterator[Path]:
             yield Path(value)
     yield Path(tempfile.gettempdir(), "data-gym-cache")
     for package, inside in _CARRIERS:
-        spec = find_spec(package)
+        try:
+            spec = find_spec(package)
+        except ValueError:  # something without a spec was put into sys.modules under that name
+            continue
         if spec is not None:
             yield from (Path(home, inside) for home in spec.submodule_search_locations or ())
 

@@ -205,9 +205,9 @@ class Vectorizer:
         return f"{text[:half]}\n{text[-half:]}"
 
     def _keep_query(self, key: Key, value: object) -> Vector:
-        vector = checked_vector(value, self.space.dimensions)
-        self._cache.put(key, vector[np.newaxis].copy())
-        return vector
+        kept = checked_vector(value, self.space.dimensions)[np.newaxis].copy()
+        self._cache.put(key, kept)
+        return _only(kept)
 
 
 async def _awaited(embedder: _NativeAsync, texts: Sequence[str]) -> Sequence[Vector] | Exception:

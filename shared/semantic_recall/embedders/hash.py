@@ -33,6 +33,22 @@ def _signs(word: str, dimensions: int) -> NDArray[np.int8]:
     return signs
 
 
+def _vector(text: str, dimensions: int) -> Vector:
+    """Return the normalised sum of the vectors of the text's words."""
+    # A text without words (empty, blank, emoji) counts as one word of its own.
+    counts = Counter(_WORD.findall(text.lower())) or Counter([text])
+    total = np.zeros(dimensions, dtype=np.int64)
+    words = iter(counts.items())
+    while block := tuple(islice(words, _BLOCK)):
+        signs = np.array([_signs(word, dimensions) for word, _ in block], dtype=np.int32)
+        total += np.array([count for _, count in block], dtype=np.int64) @ signs
+    if not total.any():  # words that cancel out exactly; a zero vector has no direction
+        total += _signs(text, dimensions)
+    vector = total.astype(np.float64)
+    vector /= np.sqrt(vector @ vector)
+    return vector.astype(np.float32)
+
+
 class HashEmbedder:
     """Vectors from hashed words: deterministic, without weights, equal in every process.
 
@@ -65,20 +81,8 @@ class HashEmbedder:
 
     def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
         """Return one unit vector per text, in order."""
-        return [self.embed_query(text) for text in texts]
+        return [_vector(text, self._space.dimensions) for text in texts]
 
     def embed_query(self, text: str, /) -> Vector:
         """Return the text's unit vector; a query and a document are treated alike."""
-        dimensions = self._space.dimensions
-        # A text without words (empty, blank, emoji) counts as one word of its own.
-        counts = Counter(_WORD.findall(text.lower())) or Counter([text])
-        total = np.zeros(dimensions, dtype=np.int64)
-        words = iter(counts.items())
-        while block := tuple(islice(words, _BLOCK)):
-            signs = np.array([_signs(word, dimensions) for word, _ in block], dtype=np.int32)
-            total += np.array([count for _, count in block], dtype=np.int64) @ signs
-        if not total.any():  # words that cancel out exactly; a zero vector has no direction
-            total += _signs(text, dimensions)
-        vector = total.astype(np.float64)
-        vector /= np.sqrt(vector @ vector)
-        return vector.astype(np.float32)
+        return _vector(text, self._space.dimensions)
