@@ -34,6 +34,7 @@ from llamaindex_semantic_recall.prompt import (
 from llamaindex_semantic_recall.thread import Thread
 from semantic_recall import SemanticRecall
 from semantic_recall.errors import ConfigurationError
+from semantic_recall.formatting import PREAMBLE
 from semantic_recall.options import RecallOptions, RecallOverrides
 from semantic_recall.result import Recall
 from semantic_recall.tokens import count_tokens
@@ -169,6 +170,7 @@ class SemanticRecallMemory(BaseMemory):
         kwargs: Mapping[str, object],
     ) -> Plan | None:
         """Return the plan, or None when more of the thread must be read for it."""
+        count_tokens(PREAMBLE)  # loads the vocabulary here, not within the recall's time limit
         thread = entries(stored, count_tokens, self._tokens)
         texts = {message.id: message.text for message in stored}
         self._tokens = {(entry.id, hash(texts[entry.id])): entry.tokens for entry in thread}

@@ -6,7 +6,7 @@ import hashlib
 import math
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -76,7 +76,7 @@ class LlamaIndexVectorIndex:
             new embedder is another one); or one store, which then holds one space.
         cosine: From the store's similarity to the cosine similarity. Default: what fits for
             Chroma (with cosine space); for other stores the similarity itself.
-        page: `get_nodes` of the store returns at least this many nodes at once.
+        page: How many nodes are written at once; `get_nodes` of the store returns as many.
         concurrent: Several threads may use the store at once. True for clients of servers;
             embedded databases (Qdrant's local mode) need False.
     """
@@ -104,11 +104,11 @@ class LlamaIndexVectorIndex:
             VectorIndexError: The store failed.
         """
         nodes = {node.node_id: node for node in (_node(space, record) for record in records)}
-        if nodes:
+        for ids in _batches(list(nodes), self._page):
             with self._use(space, "write") as store:
                 # Some stores (Chroma's) keep the old vector when an id is added again.
-                _delete(store, list(nodes))
-                store.add(list(nodes.values()))
+                store.delete_nodes(ids)
+                store.add([nodes[id] for id in ids])
 
     def delete(self, space: VectorSpace, ids: Mapping[str, Scope], /) -> None:
         """Delete vectors by id, with the thread each was written under; a missing id is fine.
@@ -116,9 +116,10 @@ class LlamaIndexVectorIndex:
         Raises:
             VectorIndexError: The store failed.
         """
-        if ids:
+        node_ids = [_node_id(space, scope, id) for id, scope in ids.items()]
+        for batch in _batches(node_ids, self._page):
             with self._use(space, "delete") as store:
-                _delete(store, [_node_id(space, scope, id) for id, scope in ids.items()])
+                store.delete_nodes(batch)
 
     def search(
         self, space: VectorSpace, vector: Vector, scope: Scope, /, *, top_k: int
@@ -138,7 +139,7 @@ class LlamaIndexVectorIndex:
         else:
             where = _equal(_THREAD, _thread_digest(scope))
         query = VectorStoreQuery(
-            query_embedding=_unit(vector),
+            query_embedding=_unit(space, vector),
             similarity_top_k=top_k,
             filters=MetadataFilters(filters=[_equal(_SPACE, collection_name(space)), where]),
         )
@@ -170,7 +171,7 @@ class LlamaIndexVectorIndex:
         """
         for nodes in self._pages(space):
             with self._use(space, "delete") as store:
-                _delete(store, [node.node_id for node in nodes])
+                store.delete_nodes([node.node_id for node in nodes])
 
     def scrub(self) -> None:
         """Refuse: freed bytes are the database's own business.
@@ -190,7 +191,7 @@ class LlamaIndexVectorIndex:
 
     def _pages(self, space: VectorSpace) -> Iterator[list[BaseNode]]:
         """Yield the nodes of the space in pages that the store has surely not cut."""
-        low, width = 0, 1
+        low, width = 0, _BUCKETS // 1024
         while low < _BUCKETS:
             filters = MetadataFilters(
                 filters=[
@@ -209,8 +210,8 @@ class LlamaIndexVectorIndex:
             if nodes:
                 yield nodes
             low += width
-            if len(nodes) < self._page // 8:
-                width *= 4
+            if len(nodes) < self._page // 2:
+                width *= 2 if len(nodes) >= self._page // 8 else 4
 
     @contextmanager
     def _use(self, space: VectorSpace, what: str) -> Iterator[BasePydanticVectorStore]:
@@ -252,7 +253,7 @@ def _make_collection(store: BasePydanticVectorStore, space: VectorSpace) -> None
     except Exception:  # noqa: BLE001 - each has its own error; a real failure shows in `add`
         node = TextNode(id_=str(uuid.uuid4()), text="", embedding=first)
         store.add([node])
-        _delete(store, [node.node_id])
+        store.delete_nodes([node.node_id])
 
 
 def _node(space: VectorSpace, record: VectorRecord) -> TextNode:
@@ -261,7 +262,7 @@ def _node(space: VectorSpace, record: VectorRecord) -> TextNode:
     return TextNode(
         id_=node_id,
         text="",
-        embedding=_unit(record.vector),
+        embedding=_unit(space, record.vector),
         metadata={
             _ID: record.id,
             _SPACE: collection_name(space),
@@ -282,14 +283,21 @@ def _thread_digest(scope: Scope) -> str:
     return _digest(thread) if scope.resource_id is None else _digest(scope.resource_id, thread)
 
 
-def _unit(vector: Vector) -> list[float]:
+def _unit(space: VectorSpace, vector: Vector) -> list[float]:
+    if vector.shape != (space.dimensions,):
+        raise VectorIndexError(
+            f"a vector has the shape {vector.shape}; {space.name} has ({space.dimensions},)"
+        )
     length = float(np.linalg.norm(vector))
-    return [float(x) for x in (vector / length if length else vector)]
+    if not math.isfinite(length) or length == 0.0:
+        raise VectorIndexError("a vector has no direction: it is zero, infinite or not a number")
+    return [float(x) for x in vector / length]
 
 
 def _equal(key: str, value: str) -> MetadataFilter:
     return MetadataFilter(key=key, value=value, operator=FilterOperator.EQ)
 
 
-def _delete(store: BasePydanticVectorStore, node_ids: Iterable[str]) -> None:
-    store.delete_nodes(list(node_ids))
+def _batches(ids: list[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
