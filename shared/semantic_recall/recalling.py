@@ -150,12 +150,13 @@ class Recaller:
             digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
         )
         space = None if self._vectorizer is None else self._vectorizer.space
-        recall = self._nothing(question)
+        recall, version = self._nothing(question), None
         for attempt in range(_ATTEMPTS):
             found = self._searcher.search(scope, space, query, options, thread=question.thread)
             timings["search"] = _milliseconds(started)
             if found is None:
                 break
+            version = found.view.version
             plan = planned(found, MessageRange.of(options.message_range))
             fetched = self._store.fetch(scope, plan.keys)
             if len(fetched) < len(plan.keys) and attempt + 1 < _ATTEMPTS:
@@ -164,7 +165,7 @@ class Recaller:
             break
         timings["fetch"] = _milliseconds(started) - timings["search"]
         timings["total"] = timings["embed"] + _milliseconds(started)
-        return replace(recall, timings=timings)
+        return replace(recall, timings=timings, version=version)
 
     def _within_budget(
         self, question: Question, found: Found, plan: Plan, fetched: Mapping[int, Message]

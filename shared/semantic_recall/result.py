@@ -32,6 +32,8 @@ class Recall:
     """How many messages were left out, by reason."""
     timings: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Milliseconds by step."""
+    version: int | None = field(default=None, compare=False)
+    """The state of the memory that this shows, see `SemanticRecall.is_current`."""
     secret: bytes = field(default=b"", compare=False)
     """Goes into the token of the prompt block's fence, see `format_block`."""
 

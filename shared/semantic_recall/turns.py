@@ -13,7 +13,7 @@ from semantic_recall.core import RecallCore
 from semantic_recall.options import RecallOverrides
 from semantic_recall.recalling import Question
 from semantic_recall.result import Recall
-from semantic_recall.types import Message
+from semantic_recall.types import Message, Scope
 
 
 class Turns(RecallCore):
@@ -66,6 +66,26 @@ class Turns(RecallCore):
             otherwise=_nothing(question),
         )
 
+    def is_current(self, recall: Recall) -> bool:
+        """Tell whether a recall may still be shown: nothing of its resource was deleted since.
+
+        For callers that keep a recall and show it again. One that found nothing is always
+        current; one that was made by hand is not, as its age is unknown.
+
+        Raises:
+            StoreError: The database failed.
+        """
+        if not recall.messages:
+            return True
+        if recall.version is None:
+            return False
+        thread_id = None if recall.resource_id is not None else recall.thread_id
+        return not self._store.deleted_since(Scope(recall.resource_id, thread_id), recall.version)
+
+    async def ais_current(self, recall: Recall) -> bool:
+        """Do what `is_current` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.is_current, recall)
+
     def process_input(
         self,
         messages: Sequence[turn.ChatMessage],
@@ -96,14 +116,16 @@ class Turns(RecallCore):
             ConfigurationError: An id or option is missing or wrong.
             AbortTurn: The hook `before_inject` stopped the turn.
         """
-        history = self._recent(messages, thread_id, resource_id, last_messages)
+        own = turn.live(messages)
+        stored = self._end_of_thread(own, thread_id, resource_id, last_messages)
+        history = turn.without_live(stored, own)[-last_messages:] if last_messages > 0 else []
         recall = self.recall_for_turn(
-            turn.query_text(messages),
+            turn.query_text(own),
             thread_id=thread_id,
             resource_id=resource_id,
-            **_with_excluded(overrides, messages, history),
+            **_with_excluded(overrides, own, stored, history),
         )
-        return turn.prompt(messages, recall, history, insert)
+        return turn.prompt(own, recall, history, insert)
 
     async def aprocess_input(
         self,
@@ -116,16 +138,18 @@ class Turns(RecallCore):
         **overrides: Unpack[RecallOverrides],
     ) -> list[dict[str, Any]]:
         """Do what `process_input` does, without blocking the event loop."""
-        history = await asyncio.to_thread(
-            self._recent, messages, thread_id, resource_id, last_messages
+        own = turn.live(messages)
+        stored = await asyncio.to_thread(
+            self._end_of_thread, own, thread_id, resource_id, last_messages
         )
+        history = turn.without_live(stored, own)[-last_messages:] if last_messages > 0 else []
         recall = await self.arecall_for_turn(
-            turn.query_text(messages),
+            turn.query_text(own),
             thread_id=thread_id,
             resource_id=resource_id,
-            **_with_excluded(overrides, messages, history),
+            **_with_excluded(overrides, own, stored, history),
         )
-        return turn.prompt(messages, recall, history, insert)
+        return turn.prompt(own, recall, history, insert)
 
     def process_output(
         self,
@@ -176,23 +200,23 @@ class Turns(RecallCore):
         hook = self._settings.before_inject
         return recall if hook is None else hook(recall)
 
-    def _recent(
+    def _end_of_thread(
         self,
         messages: Sequence[turn.ChatMessage],
         thread_id: str | None,
         resource_id: str | None,
         last: int,
     ) -> list[Message]:
-        if thread_id is None or last <= 0:
+        """Return the end of the stored thread: what is asked for, and what may be live."""
+        if thread_id is None:
             return []
         nothing: list[Message] = []
-        history = turn.guarded(
-            lambda: self.history(thread_id, resource_id, last=last),
+        return turn.guarded(
+            lambda: self.history(thread_id, resource_id, last=max(last, 0) + 2 * len(messages)),
             timeout=self._settings.timeout,
             logger=self._settings.logger,
             otherwise=nothing,
         )
-        return turn.without_live(history, messages)
 
     def _new(
         self,
@@ -215,9 +239,9 @@ def _nothing(question: Question) -> Recall:
 def _with_excluded(
     overrides: RecallOverrides,
     messages: Sequence[turn.ChatMessage],
+    stored: Sequence[Message],
     history: Sequence[Message],
 ) -> RecallOverrides:
     """Return the overrides with the ids of what the prompt holds already."""
-    ids = {message["id"] for message in messages if isinstance(message.get("id"), str)}
-    ids.update(message.id for message in history)
+    ids = turn.repeated_ids(stored, messages).union(message.id for message in history)
     return {**overrides, "exclude_ids": ids.union(overrides.get("exclude_ids", ()))}
