@@ -29,7 +29,36 @@ _NOT_STORED = frozenset({"system", "developer"})
 
 
 class MemoryMessage(dict[str, Any]):
-    """A prompt message that came out of the memory; it is never stored again."""
+    """A prompt message that came out of the memory; it is never stored again.
+
+    Args:
+        values: Role and content.
+        original: The caller's system message that the block was added to, if it was.
+    """
+
+    def __init__(
+        self, values: Mapping[str, Any], original: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(values)
+        self.original = original
+
+
+def live(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return the caller's own messages, without what the memory added in earlier turns."""
+    own: list[ChatMessage] = []
+    for message in messages:
+        if not isinstance(message, MemoryMessage):
+            own.append(message)
+        elif message.original is not None:
+            own.append(message.original)
+    return own
+
+
+def repeated_ids(history: Sequence[Message], messages: Sequence[ChatMessage]) -> set[str]:
+    """Return the ids of stored messages that the live ones hold, by id or by role and text."""
+    ids = {message["id"] for message in messages if isinstance(message.get("id"), str)}
+    told = {(message.get("role"), text_of(message.get("content"))) for message in messages}
+    return ids.union(m.id for m in history if (m.role, m.text) in told)
 
 
 def query_text(messages: Sequence[ChatMessage]) -> str:
@@ -44,39 +73,44 @@ def query_text(messages: Sequence[ChatMessage]) -> str:
 
 
 def prompt(
-    live: Sequence[ChatMessage], recall: Recall, history: Sequence[Message], insert: Insert
+    messages: Sequence[ChatMessage], recall: Recall, history: Sequence[Message], insert: Insert
 ) -> list[dict[str, Any]]:
     """Return the live messages with what was recalled and the recent history before them.
 
     Args:
-        live: What the caller has: perhaps a system message, then at least the user's message.
+        messages: What the caller has (see `live`): perhaps a system message, then at least the
+            user's message.
         recall: What was recalled; messages of other threads become one block.
         history: The end of the current thread, oldest first.
         insert: Where the block goes: "system" adds it to the system message (made if there is
             none), "user" puts it into a user message before the conversation.
     """
     front = 0
-    while front < len(live) and live[front].get("role") in _NOT_STORED:
+    while front < len(messages) and messages[front].get("role") in _NOT_STORED:
         front += 1
-    lead: list[dict[str, Any]] = [dict(message) for message in live[:front]]
-    if recall.text:
-        if insert == "user":
-            lead.append(MemoryMessage(role="user", content=recall.text))
-        elif lead and isinstance(lead[-1].get("content"), str):
-            joined = "\n\n".join(part for part in (lead[-1]["content"], recall.text) if part)
-            lead[-1] = MemoryMessage({**lead[-1], "content": joined})
-        elif lead:
-            parts = [*(lead[-1].get("content") or ()), {"type": "text", "text": recall.text}]
-            lead[-1] = MemoryMessage({**lead[-1], "content": parts})
-        else:
-            lead.append(MemoryMessage(role="system", content=recall.text))
+    lead: list[dict[str, Any]] = [dict(message) for message in messages[:front]]
+    if recall.text and insert == "user":
+        lead.append(MemoryMessage({"role": "user", "content": recall.text}))
+    elif recall.text and lead:
+        lead[-1] = _with_block(lead[-1], recall.text)
+    elif recall.text:
+        lead.append(MemoryMessage({"role": "system", "content": recall.text}))
     recalled = [MemoryMessage(as_chat_message(message)) for message in recall.same_thread]
     recent = [
-        MemoryMessage(role=message.role, content=message.text)
+        MemoryMessage({"role": message.role, "content": message.text})
         for message in history
         if message.role in ("user", "assistant") and message.text
     ]
-    return [*lead, *recalled, *recent, *(dict(message) for message in live[front:])]
+    return [*lead, *recalled, *recent, *(dict(message) for message in messages[front:])]
+
+
+def _with_block(system: dict[str, Any], block: str) -> MemoryMessage:
+    content = system.get("content")
+    if isinstance(content, str) or content is None:
+        joined: object = "\n\n".join(part for part in (content, block) if part)
+    else:
+        joined = [*content, {"type": "text", "text": block}]
+    return MemoryMessage({**system, "content": joined}, original=system)
 
 
 def unseen(history: Sequence[Message], messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -105,11 +139,11 @@ def unseen(history: Sequence[Message], messages: Sequence[ChatMessage]) -> list[
     return wanted[repeated:]
 
 
-def without_live(history: Sequence[Message], live: Sequence[ChatMessage]) -> list[Message]:
+def without_live(history: Sequence[Message], messages: Sequence[ChatMessage]) -> list[Message]:
     """Return the history without the end that the live messages begin with."""
     told = [
         (message.get("role"), text_of(message.get("content")))
-        for message in live
+        for message in messages
         if message.get("role") not in _NOT_STORED
     ]
     stored = [(message.role, message.text) for message in history]
