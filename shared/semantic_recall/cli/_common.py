@@ -17,6 +17,7 @@ import typer
 from semantic_recall import SemanticRecall
 from semantic_recall.cli._output import fail, warn
 from semantic_recall.errors import InvalidScopeError, SemanticRecallError, StoreError
+from semantic_recall.opening import DATABASE
 from semantic_recall.types import ThreadInfo
 
 P = ParamSpec("P")
@@ -28,7 +29,6 @@ FOUND_SOMETHING = 3
 INTERRUPTED = 130
 
 DEFAULT_PATH = "memory"
-DATABASE = "recall.sqlite3"
 
 
 class EmbedderName(str, Enum):

@@ -45,9 +45,9 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
-def note(text: str) -> None:
+def note(text: str, *, indent: int = 0) -> None:
     """Say something beside the result."""
-    stderr().print(Text(one_line(text), style="dim"), soft_wrap=True)
+    stderr().print(Text(" " * indent + one_line(text), style="dim"), soft_wrap=True)
 
 
 def warn(text: str) -> None:

@@ -7,12 +7,14 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
+from rich.table import Table
 from rich.text import Text
 
 from semantic_recall import Recall, SemanticRecall
@@ -32,11 +34,11 @@ from semantic_recall.importers import Defaults, JsonLinesImporter
 from semantic_recall.samples import RESOURCE_ID, SampleQuestion, conversations, questions
 from semantic_recall.types import RecalledMessage
 
-PASS_MARK = 0.7
-"""The share of the questions that must be answered; some are hard on purpose."""
+PASS_MARK = 0.6
+"""The share of the answers that must be recalled; some are hard on purpose."""
 
-_HITS_SHOWN = 2
-_BLOCK_FOR = "wedding-date"
+_TOP_K = 4
+_BLOCK_FOR = "porto-hotel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,12 @@ class Answer:
 
     @property
     def found(self) -> bool:
-        """True when one of the hits answers the question."""
+        """True when an answer reaches the prompt, as a hit or as a neighbour of one."""
+        return any(self.answers(recalled) for recalled in self.recall)
+
+    @property
+    def found_as_hit(self) -> bool:
+        """True when an answer is one of the hits."""
         return any(self.answers(hit) for hit in self.recall.hits)
 
     @property
@@ -78,7 +85,7 @@ def demo(
     """Import sample chats, restart, ask questions and show what is recalled and why.
 
     The samples are 200 messages of ten months in English, Chinese and Korean. The exit code is
-    0 only if seven of ten questions or more are answered and nothing of another person comes back.
+    0 only if six of ten answers or more are recalled and nothing of another person is.
     """
     with ExitStack() as stack:
         folder = str(path) if path else stack.enter_context(_temporary_folder())
@@ -119,7 +126,7 @@ def _import_samples(memory: SemanticRecall) -> Imported:
 
 def _ask(memory: SemanticRecall, question: SampleQuestion) -> Answer:
     started = time.perf_counter()
-    recall = memory.recall(question.question, resource_id=question.resource_id)
+    recall = memory.recall(question.question, resource_id=question.resource_id, top_k=_TOP_K)
     return Answer(question, recall, (time.perf_counter() - started) * 1000)
 
 
@@ -138,6 +145,7 @@ def _document(
         "import_seconds": round(imported.seconds, 3),
         "asked": len(answers),
         "found": sum(answer.found for answer in answers),
+        "found_as_hit": sum(answer.found_as_hit for answer in answers),
         "strangers": sum(answer.strangers for answer in answers),
         "worked": worked,
         "questions": [
@@ -146,6 +154,7 @@ def _document(
                 "language": answer.question.language,
                 "question": answer.question.question,
                 "found": answer.found,
+                "found_as_hit": answer.found_as_hit,
                 "answers": list(answer.question.answers),
                 "hits": [output.recalled_record(hit) for hit in answer.recall.hits],
                 "tokens": answer.recall.tokens,
@@ -168,7 +177,11 @@ def _print(
             (output.counted(imported.messages, "message"), "bold"),
             f" of ten months stored and embedded in {imported.seconds:.1f} s with ",
             (embedder or "no embedder (words only)", "bold"),
-            ".\nMemory closed and opened again. Now Mina asks her assistant:",
+            ".\nMemory closed and opened again. Now Mina asks her assistant "
+            f"{len(answers)} questions.\n",
+            (f"{output.HIT} hit: its score (with its surroundings), meaning (cosine), ", "dim"),
+            (f"words (BM25)   {output.NEIGHBOUR} neighbour   ", "dim"),
+            ("the answer", "green"),
         )
     )
     for count, answer in enumerate(answers, start=1):
@@ -176,76 +189,84 @@ def _print(
         if answer.question.id == _BLOCK_FOR:
             _print_block(console, answer.recall)
     _print_totals(console, answers)
-    if folder is None:
-        console.print(
-            "Keep the memory and look around: semantic-recall demo --path demo-memory", style="dim"
-        )
-    else:
-        console.print(
-            Text(f'Look around: semantic-recall search "…" --resource mina --path {folder}'),
-            style="dim",
-        )
+    where = "demo-memory" if folder is None else folder
+    keep = "Keep it: semantic-recall demo --path demo-memory\n" if folder is None else ""
+    look = f'Look around: semantic-recall search "…" --resource {RESOURCE_ID} --path {where}'
+    console.print(Text(keep + look, style="dim"))
 
 
 def _card(count: int, answer: Answer) -> Group:
-    """Return a question with its best hits; the answer is always among them, if it was found."""
+    """Return a question with its hits, best first; what answers it is green and whole."""
+    recall = answer.recall
     mark = ("✓", "bold green") if answer.found else ("✗", "bold red")
-    lines: list[Any] = [
-        Text.assemble("\n", mark, (f" {count}. {answer.question.question}", "bold"))
-    ]
-    hits = answer.recall.hits
-    shown = [
-        (rank, hit)
-        for rank, hit in enumerate(hits, start=1)
-        if rank == 1 or rank == _rank(answer) or (rank <= _HITS_SHOWN and _rank(answer) < 3)
-    ]
-    for rank, hit in shown:
-        right = answer.answers(hit)
-        message = hit.message
-        head = Text.assemble(
-            (f"#{rank} ", "bold green" if right else ""),
-            (f"{hit.score or 0:.2f}", "bold"),
-            f" = meaning {output.number(hit.dense)}, words {output.number(hit.lexical, 1)}",
-            (f"  {message.thread_id}, {output.moment(message.created_at)}", "cyan"),
-        )
-        said = Text(
-            f"{message.role}: {output.one_line(message.text, 200)}",
-            style="green" if right else "dim",
-        )
-        lines += [Padding(head, (0, 0, 0, 3)), Padding(said, (0, 0, 0, 6))]
+    title = Text.assemble(
+        "\n",
+        mark,
+        (f" {count}. {answer.question.question}", "bold"),
+        (f"  {recall.tokens} tokens, {answer.milliseconds:.1f} ms", "dim"),
+    )
+    rows = Table.grid(padding=(0, 1))
+    rows.add_column(no_wrap=True)
+    for _ in range(3):
+        rows.add_column(justify="right", no_wrap=True)
+    rows.add_column(ratio=1)
+    for hit in recall.hits:
+        rows.add_row(*_row(answer, hit))
+    for neighbour in recall:
+        if answer.answers(neighbour) and not neighbour.is_hit:
+            rows.add_row(*_row(answer, neighbour))
+    parts: list[RenderableType] = [title, Padding(rows, (0, 0, 0, 2))]
     if not answer.found:
-        why = output.one_line(answer.question.note) or "not among the hits"
-        lines.append(Padding(Text(f"not found. {why}", style="red"), (0, 0, 0, 3)))
-    return Group(*lines)
+        note = answer.question.note
+        parts.append(Padding(Text(f"the answer did not come. {note}", style="red"), (0, 0, 0, 2)))
+    return Group(*parts)
 
 
-def _rank(answer: Answer) -> int:
-    """Return the rank of the first hit that answers, 0 for none."""
-    ranks = (i for i, hit in enumerate(answer.recall.hits, start=1) if answer.answers(hit))
-    return next(ranks, 0)
+def _row(answer: Answer, recalled: RecalledMessage) -> list[Text]:
+    message, right = recalled.message, answer.answers(recalled)
+    mark = output.HIT if recalled.is_hit else output.NEIGHBOUR
+    said = Text.assemble(
+        (f"{message.thread_id} {message.created_at:%Y-%m-%d} ", "cyan"),
+        (f"{message.role}: ", "" if right else "dim"),
+        (output.one_line(message.text, 300), "green" if right else "dim"),
+        no_wrap=not right,
+        overflow="fold" if right else "ellipsis",
+    )
+    style = "green" if right else ""
+    return [
+        Text(mark, style=style),
+        Text(output.number(recalled.score), style="bold"),
+        Text(output.number(recalled.dense), style="dim"),
+        Text(output.number(recalled.lexical, 1), style="dim"),
+        said,
+    ]
 
 
 def _print_block(console: Console, recall: Recall) -> None:
     title = f"what the model is given for it: {output.counted(recall.tokens, 'token')}"
     console.print(
-        Padding(Panel(Text(recall.text), title=Text(title), title_align="left"), (0, 0, 0, 3))
+        Padding(Panel(Text(recall.text), title=Text(title), title_align="left"), (0, 0, 0, 2))
     )
 
 
 def _print_totals(console: Console, answers: list[Answer]) -> None:
     found = sum(answer.found for answer in answers)
-    first = sum(_rank(answer) == 1 for answer in answers)
+    hits = sum(answer.found_as_hit for answer in answers)
     strangers = sum(answer.strangers for answer in answers)
-    times = sorted(answer.milliseconds for answer in answers)
-    tokens = sum(answer.recall.tokens for answer in answers) // len(answers)
-    style = "bold green" if _worked(answers) else "bold red"
+    milliseconds = median(answer.milliseconds for answer in answers)
+    tokens = median(answer.recall.tokens for answer in answers)
     console.print(
         Text.assemble(
             "\n",
-            (f"{found} of {len(answers)} answered", style),
-            f" among the 4 best of 190 messages ({first} by the very best one), "
-            f"median {times[len(times) // 2]:.1f} ms and {tokens} tokens a question; ",
-            (f"{strangers} messages of another person", "" if strangers == 0 else "bold red"),
-            " came back.",
+            (
+                f"{found} of {len(answers)} answers recalled",
+                "bold green" if _worked(answers) else "bold red",
+            ),
+            f", {hits} of them as one of the {_TOP_K} hits, the others as neighbours; "
+            f"median {milliseconds:.1f} ms and {tokens:.0f} tokens a question. ",
+            (
+                f"Messages of other people recalled: {strangers}.",
+                "" if strangers == 0 else "bold red",
+            ),
         )
     )

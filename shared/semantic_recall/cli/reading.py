@@ -164,7 +164,7 @@ def print_recall(recall: Recall, *, limit: int | None) -> None:
     """Print what was recalled as a table, thread by thread."""
     console = output.stdout()
     if not recall.messages:
-        console.print(Text("Nothing found.", style="yellow"))
+        console.print(Text(", ".join(["Nothing found", *_left_out(recall)]), style="yellow"))
         return
     shown = output.table(
         "", ("score", "right"), ("dense", "right"), ("words", "right"), "time (UTC)", "message"
@@ -188,9 +188,13 @@ def print_recall(recall: Recall, *, limit: int | None) -> None:
         + f" {output.NEIGHBOUR}",
         output.counted(recall.tokens, "token"),
         f"{milliseconds:.1f} ms",
-        *(f"{count} left out ({reason})" for reason, count in recall.dropped.items()),
+        *_left_out(recall),
     ]
     console.print(Text(", ".join(summary), style="dim"))
+
+
+def _left_out(recall: Recall) -> list[str]:
+    return [f"{count:,} left out: {reason}" for reason, count in recall.dropped.items()]
 
 
 def _row(recalled: RecalledMessage, limit: int | None) -> list[Text]:

@@ -173,9 +173,9 @@ def _print_imported(done: Imported, path: str) -> None:
     if done.skips:
         output.warn(f"{output.counted(done.skips, 'record')} skipped:")
         for bad in done.skipped:
-            output.note(f"  line {bad.line}: {output.one_line(bad.reason, 200)}")
+            output.note(f"line {bad.line}: {output.one_line(bad.reason, 200)}", indent=2)
         if done.skips > len(done.skipped):
-            output.note(f"  and {done.skips - len(done.skipped):,} more")
+            output.note(f"and {done.skips - len(done.skipped):,} more", indent=2)
 
 
 @contextmanager
