@@ -31,6 +31,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from semantic_recall.types import RecalledMessage
 
@@ -96,11 +97,16 @@ def _look_alikes(letter: str) -> str:
     return f"[{re.escape(forms + forms.upper())}]"
 
 
-# A disguised name, in two parts: a backslash is put between them.
-_FENCE_NAME = re.compile(
-    f"({_look_alikes(FENCE_NAME[0])})"
-    rf"(\\*{_UNSEEN}{_UNSEEN.join(_look_alikes(letter) for letter in FENCE_NAME[1:])})"
-)
+@cache  # made when it is first needed: it takes 10 ms
+def _fence_name() -> re.Pattern[str]:
+    """Return what finds a disguised name, in two parts: a backslash is put between them."""
+    rest = _UNSEEN.join(_look_alikes(letter) for letter in FENCE_NAME[1:])
+    return re.compile(rf"({_look_alikes(FENCE_NAME[0])})(\\*{_UNSEEN}{rest})")
+
+
+def _may_hold_fence(text: str) -> bool:
+    # Most text is ASCII, whose disguises leave these letters as they are: that is soon seen.
+    return not text.isascii() or "nver" in text.lower()
 
 
 def clean(text: str) -> str:
@@ -124,9 +130,8 @@ def format_message(recalled: RecalledMessage) -> str:
         speaker = f"{_label(message.name)} ({speaker})"
     moment = message.created_at.isoformat(timespec="minutes").removesuffix("+00:00")
     text = clean(message.text)
-    # Most text is ASCII, whose disguises leave these letters as they are: that is soon seen.
-    if not text.isascii() or "nver" in text.lower():
-        text = _FENCE_NAME.sub(r"\1\\\2", text)
+    if _may_hold_fence(text):
+        text = _fence_name().sub(r"\1\\\2", text)
     return f"[{moment}Z] {speaker}: {text}".replace("\n", "\n" + INDENT)
 
 
@@ -178,17 +183,19 @@ def as_chat_message(recalled: RecalledMessage) -> dict[str, str]:
 
 def _label(word: str) -> str:
     """Return a word of the user's choice that cannot be taken for anything around it."""
-    if _PLAIN_LABEL.fullmatch(word) and not _FENCE_NAME.search(word):
-        return word
-    return _quoted(word)
+    if not _PLAIN_LABEL.fullmatch(word) or (_may_hold_fence(word) and _fence_name().search(word)):
+        return _quoted(word)
+    return word
 
 
 def _quoted(word: str) -> str:
     quoted = json.dumps(word, ensure_ascii=False)
+    if quoted.isascii() and quoted.isprintable() and not _may_hold_fence(quoted):
+        return quoted
     for hostile in (_LINE_BREAK, _UNPRINTABLE, _INVISIBLE):
         quoted = hostile.sub(lambda found: _escaped(found[0]), quoted)
     # The last letter, because the first may be the end of an escape such as the one of \r.
-    return _FENCE_NAME.sub(lambda found: found[0][:-1] + _escaped(found[0][-1]), quoted)
+    return _fence_name().sub(lambda found: found[0][:-1] + _escaped(found[0][-1]), quoted)
 
 
 def _escaped(text: str) -> str:

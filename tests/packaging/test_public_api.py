@@ -1,0 +1,61 @@
+import importlib
+import subprocess
+import sys
+from types import FunctionType
+
+import pytest
+
+PACKAGES = ["semantic_recall", "langchain_semantic_recall", "llamaindex_semantic_recall"]
+
+# What takes long to import and is only needed once a memory is opened, or never.
+HEAVY = ["chromadb", "sqlalchemy", "wordllama", "tokenizers", "tiktoken", "typer", "rich"]
+FRAMEWORKS = ["langchain_core", "langgraph", "llama_index"]
+
+IMPORT_MILLISECONDS = 150
+"""Without numpy, which every program that embeds has loaded."""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_all_is_sorted_and_has_every_public_name(package: str) -> None:
+    module = importlib.import_module(package)
+    own = {
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{package}.")
+    }
+    assert module.__all__ == sorted(module.__all__)
+    assert {name for name in own if not name.startswith("_")} <= set(module.__all__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_there_and_says_what_it_is(package: str) -> None:
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, type):
+            # A dataclass without a docstring shows its signature instead of one.
+            assert value.__doc__, name
+            assert not value.__doc__.startswith(f"{name}("), name
+
+
+def run(code: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def test_the_import_loads_no_driver_and_no_framework() -> None:
+    loaded = run("import sys, semantic_recall; print(*sys.modules)").split()
+    assert "semantic_recall" in loaded
+    assert set(loaded).isdisjoint(HEAVY + FRAMEWORKS)
+
+
+def test_the_import_is_quick() -> None:
+    code = (
+        "import numpy, time; started = time.process_time(); import semantic_recall;"
+        "print(time.process_time() - started)"
+    )
+    # Processor time, and the best of several: other processes must not decide this.
+    assert min(float(run(code)) for _ in range(8)) * 1000 < IMPORT_MILLISECONDS
