@@ -73,7 +73,7 @@ _live: weakref.WeakSet[ClientAPI] = weakref.WeakSet()
 
 
 def survive_fork(client: ClientAPI) -> None:
-    """See to it that a forked child can end, and can open the client's folder anew."""
+    """See to it that a forked child can end like any process."""
     _live.add(client)
 
 
@@ -92,7 +92,7 @@ def _after_fork_in_child() -> None:
     systems = SharedSystemClient._identifier_to_system
     if systems:
         _keep_for_ever(systems)
-        # A client that the child opens for the same folder must not get the inherited one.
+        # Whoever opens the same folder in the child must not be given the inherited client.
         SharedSystemClient.clear_system_cache()
 
 

@@ -233,7 +233,7 @@ def nearest(
         VectorIndexError: A distance is not a number: the collection is damaged.
     """
     found = collection.query(
-        query_embeddings=[query], n_results=top_k, where=where, include=["distances"]
+        query_embeddings=[query.tolist()], n_results=top_k, where=where, include=["distances"]
     )
     ids = found["ids"][0]
     scores = 1.0 - np.asarray((found["distances"] or [[]])[0], dtype=np.float64)

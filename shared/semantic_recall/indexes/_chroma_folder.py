@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -59,12 +60,14 @@ class Folder:
 
     Raises:
         IndexLockedError: Another process, or another index of this one, holds the folder.
-        VectorIndexError: The folder or its lock file cannot be made.
+        VectorIndexError: The folder or its lock file cannot be made, or this process was forked
+            from one that had used Chroma.
     """
 
     def __init__(self, path: Path) -> None:
         # Two spellings of one folder must meet at one lock file.
         self.path = Path(os.path.realpath(path))
+        _check_fork(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(f"{self.path}.lock", thread_local=False)
@@ -78,9 +81,12 @@ class Folder:
             raise VectorIndexError(
                 f"the vector index {self.path} cannot be locked: {error}"
             ) from error
+        _held.add(self.path)
+        _used.add(self.path)
 
     def release(self) -> None:
         """Let others have the folder; releasing twice is fine."""
+        _held.discard(self.path)
         self._lock.release(force=True)
 
     @property
@@ -149,3 +155,36 @@ def _is_uuid(name: str) -> bool:
         return str(uuid.UUID(name)) == name
     except ValueError:
         return False
+
+
+_held: set[Path] = set()
+_used: set[Path] = set()
+_held_by_parent: set[Path] = set()
+_used_by_parent: set[Path] = set()
+
+
+def _check_fork(path: Path) -> None:
+    """Refuse Chroma to a child of a process that has used it: calls would hang for ever.
+
+    Chroma's threads are not in the child, and its SQLite believes in locks of the parent.
+    """
+    if path in _held_by_parent:
+        raise IndexLockedError(
+            f"the vector index {path} was open when this process was forked; the parent indexes "
+            "for it. To own it here, fork before the memory is opened"
+        )
+    if _used_by_parent:
+        raise VectorIndexError(
+            f"the vector index {path} cannot be opened: this process was forked from one that had "
+            "used Chroma. Fork before a memory is opened, or start processes with 'spawn'"
+        )
+
+
+def _after_fork_in_child() -> None:
+    _held_by_parent.update(_held)
+    _used_by_parent.update(_used)
+    _held.clear()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_after_fork_in_child)

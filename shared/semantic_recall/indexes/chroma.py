@@ -68,7 +68,7 @@ class ChromaVectorIndex:
 
     Raises:
         VectorIndexError: From every method: Chroma failed, the index is closed, or it is used in
-            a forked child (open it again there; an inherited client would hang for ever).
+            a forked child, where an inherited client would hang for ever.
     """
 
     def __init__(
@@ -99,8 +99,10 @@ class ChromaVectorIndex:
         A folder whose database is not readable as one is emptied, with a warning.
 
         Raises:
-            IndexLockedError: Another process owns it; raised at once.
-            VectorIndexError: The folder cannot be made, or what is in it cannot be read.
+            IndexLockedError: Another process owns it (or the parent did when this process was
+                forked); raised at once.
+            VectorIndexError: The folder cannot be made, what is in it cannot be read, or this
+                process was forked from one that had used Chroma.
         """
         folder = Folder(Path(path))
         try:
@@ -289,7 +291,8 @@ class ChromaVectorIndex:
     def _check_process(self) -> None:
         if os.getpid() != self._process:
             raise VectorIndexError(
-                "the vector index was opened before this process was forked; open it again here"
+                "the vector index was opened before this process was forked; only the parent "
+                "can use it"
             )
 
     @contextmanager
