@@ -54,8 +54,10 @@ def test_the_import_loads_no_driver_and_no_framework() -> None:
 
 def test_the_import_is_quick() -> None:
     code = (
-        "import numpy, time; started = time.process_time(); import semantic_recall;"
-        "print(time.process_time() - started)"
+        "from time import process_time as now; a = now(); import numpy; b = now();"
+        "import semantic_recall; print(b - a, now() - b)"
     )
-    # Processor time, and the best of several: other processes must not decide this.
-    assert min(float(run(code)) for _ in range(8)) * 1000 < IMPORT_MILLISECONDS
+    times = [[float(part) * 1000 for part in run(code).split()] for _ in range(8)]
+    numpy, own = (min(column) for column in zip(*times, strict=True))
+    # The import of numpy, 60 ms on a quiet machine, tells how busy this one is.
+    assert own < max(IMPORT_MILLISECONDS, 2.5 * numpy)
