@@ -20,7 +20,7 @@ from semantic_recall.indexed_text import indexed_chunks
 from semantic_recall.protocols import Embedder, MessageStore, MessageVectors, PendingMessage
 from semantic_recall.types import Vector
 from semantic_recall.vector_cache import VectorCache
-from semantic_recall.vector_space import checked_vector
+from semantic_recall.vector_space import checked_vector, checked_vectors
 
 _TEXTS_PER_CALL = 1_024
 _FIRST_DELAY = 1.0  # seconds
@@ -163,20 +163,24 @@ class EmbeddingWork:
         expected = sum(len(text.chunks) for text in missing)
         if len(vectors) != expected:
             raise EmbedderError(f"the embedder gave {len(vectors)} vectors for {expected} texts")
-        dimensions = self._embedder.space.dimensions
+        space = self._embedder.space
+        usable = checked_vectors(vectors, space.dimensions)
         made: list[MessageVectors] = []
         end = 0
         for text in missing:
             start, end = end, end + len(text.chunks)
             name = text.items[0].digest
             try:
-                checked = [checked_vector(vector, dimensions) for vector in vectors[start:end]]
+                matrix = (
+                    _checked(vectors[start:end], space.dimensions)
+                    if usable is None
+                    else usable[start:end].copy()  # a view would keep the whole batch alive
+                )
             except InvalidVectorError as error:
                 problems.append(error)
                 self._warn(len(text.items), error)
                 continue
-            matrix = np.stack(checked)
-            self._cache.put((self._embedder.space.name, "document", name), matrix)
+            self._cache.put((space.name, "document", name), matrix)
             made.extend(MessageVectors(item.key, name, matrix) for item in text.items)
         return made
 
@@ -218,6 +222,10 @@ class EmbeddingWork:
             type(cause).__name__,
             cause,
         )
+
+
+def _checked(vectors: Sequence[Vector], dimensions: int) -> NDArray[np.float32]:
+    return np.stack([checked_vector(vector, dimensions) for vector in vectors])
 
 
 @contextmanager

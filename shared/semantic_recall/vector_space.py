@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semantic_recall.errors import InvalidVectorError, VectorSpaceMismatchError
 from semantic_recall.protocols import Embedder, MessageStore, SpaceInfo
@@ -37,6 +38,22 @@ def checked_vector(value: object, dimensions: int) -> Vector:
             problem = "only zeros" if squared <= _TINY else "too large numbers"
         raise InvalidVectorError(f"the embedder gave a vector with {problem}")
     return vector
+
+
+def checked_vectors(values: Sequence[object], dimensions: int) -> NDArray[np.float32] | None:
+    """Return vectors as one array, shape (n, dimensions), or None if one of them is not usable.
+
+    The same checks as `checked_vector`, for many at once.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            vectors: NDArray[np.float32] = np.asarray(values, dtype=np.float32)
+        except (TypeError, ValueError):
+            return None
+        if vectors.shape != (len(values), dimensions):
+            return None
+        squared = np.einsum("ij,ij->i", vectors, vectors)
+    return vectors if ((squared > _TINY) & (squared < np.inf)).all() else None
 
 
 def space_is_new(known: Sequence[SpaceInfo], wanted: VectorSpace) -> bool:
