@@ -1,0 +1,1 @@
+"""Suites of tests for your own message store, vector index or embedder."""
