@@ -96,8 +96,7 @@ def test_a_migration_that_fails_leaves_nothing(path: Path) -> None:
 
 def test_two_processes_open_a_new_file_at_once(path: Path) -> None:
     code = (
-        "import sys; from semantic_recall.stores._statements import Statement
-from semantic_recall.stores.sql import SQLMessageStore;"
+        "import sys; from semantic_recall.stores.sql import SQLMessageStore;"
         "sys.stdin.read(1); SQLMessageStore.open(sys.argv[1]).close()"
     )
     command = [sys.executable, "-c", code, str(path)]
@@ -113,9 +112,7 @@ from semantic_recall.stores.sql import SQLMessageStore;"
         assert store.check() == []
 
 
-@pytest.mark.parametrize(
-    "content", [b"not a database" * 100, DAMAGED]
-)
+@pytest.mark.parametrize("content", [b"not a database" * 100, DAMAGED])
 def test_a_file_that_is_no_database_is_named(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(
