@@ -8,7 +8,6 @@ from typing import Final
 from uuid import UUID
 
 from semantic_recall.errors import InvalidIdError
-from semantic_recall.options import RecallOverrides
 from semantic_recall.types import ScopeKind, check_id
 
 THREAD_NAMES: Final = ("thread_id", "session_id")
@@ -29,11 +28,6 @@ class Ids:
         if wanted == "resource" and self.resource_id is not None:
             return "resource"
         return None if self.thread_id is None else "thread"
-
-    def in_scope(self, wanted: ScopeKind) -> RecallOverrides | None:
-        """Return the scope as an option, or None when these ids allow no recall at all."""
-        scope = self.scope(wanted)
-        return None if scope is None else {"scope": scope}
 
 
 def resolve(

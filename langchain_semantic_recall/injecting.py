@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -14,10 +14,11 @@ from langchain_semantic_recall.messages import (
     is_recalled,
     role_of,
     stored_id,
+    text_of,
 )
 from semantic_recall.formatting import as_chat_message
 from semantic_recall.result import Recall
-from semantic_recall.types import RecalledMessage
+from semantic_recall.types import Message, RecalledMessage
 
 Insert: TypeAlias = Literal["system", "user"]
 
@@ -55,6 +56,12 @@ def ids_in(messages: Sequence[BaseMessage]) -> frozenset[str]:
         for message in messages
     }
     return frozenset(id for id in found if id)
+
+
+def repeated_ids(stored: Iterable[Message], live: Sequence[BaseMessage]) -> frozenset[str]:
+    """Return the ids of stored messages that the prompt holds word for word."""
+    told = {(role_of(message), text_of(message)) for message in live if not is_recalled(message)}
+    return frozenset(message.id for message in stored if (message.role, message.text) in told)
 
 
 def inject(prompt: Prompt, recall: Recall, insert: Insert = "system") -> Prompt:

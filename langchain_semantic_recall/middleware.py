@@ -19,8 +19,9 @@ from langgraph.runtime import Runtime
 from typing_extensions import Unpack
 
 from langchain_semantic_recall.ids import Ids, resolve
-from langchain_semantic_recall.injecting import Insert, Prompt, ids_in, inject, query_message
+from langchain_semantic_recall.injecting import Insert, Prompt, inject, query_message
 from langchain_semantic_recall.messages import text_of
+from langchain_semantic_recall.recalling import PromptRecaller, Question
 from langchain_semantic_recall.turn_cache import Turn, TurnCache
 from langchain_semantic_recall.turns import as_stored, current_turn, structured_response
 from semantic_recall.errors import InvalidIdError, InvalidOptionError
@@ -44,15 +45,6 @@ class _Run:
     ids: Ids
     around: tuple[str, ...]
     """The nodes that the agent itself runs in, outermost first; () for an agent of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What one model call asks of the memory."""
-
-    turn: Turn
-    text: str
-    overrides: RecallOverrides
 
 
 class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
@@ -103,14 +95,13 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
         if insert not in get_args(Insert):
             raise InvalidOptionError(f'insert must be "system" or "user", not {insert!r}')
         self._memory = memory
-        self._scope = memory.options.replace(**overrides).scope
+        self._recaller = PromptRecaller(memory, overrides)
         self._fixed = {"thread_id": thread_id, "resource_id": resource_id}
         self._insert: Insert = insert
         self._read_only = read_only
         self._store_tools = store_tools
         self._store_nested = store_nested
         self._name = name
-        self._overrides = overrides
         self._turns = TurnCache()
         self._said: set[str] = set()
 
@@ -124,15 +115,14 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
         """Add what is recalled to the request."""
         run = self._run(request.runtime)
         question = self._question(request, run)
-        if question is not None and question.turn.recall is None:
-            question.turn.recall = self._memory.recall_for_turn(
-                question.text,
-                thread_id=run.ids.thread_id,
-                resource_id=run.ids.resource_id,
-                **question.overrides,
-            )
+        recall = None
+        if question is not None:
+            turn = self._turns.get(_key(run.ids, request.messages))
+            if turn.recall is None or not self._recaller.still_holds(turn.recall):
+                turn.recall = self._recaller.recall(question)
+            recall = turn.recall
         self._store(request.state, run, background=True)
-        return handler(self._injected(request, question))
+        return handler(self._injected(request, recall))
 
     async def awrap_model_call(
         self, request: Request, handler: Callable[[Request], Awaitable[Response]]
@@ -140,36 +130,25 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
         """Add what is recalled to the request."""
         run = self._run(request.runtime)
         question = self._question(request, run)
-        if question is not None and question.turn.recall is None:
-            question.turn.recall = await self._memory.arecall_for_turn(
-                question.text,
-                thread_id=run.ids.thread_id,
-                resource_id=run.ids.resource_id,
-                **question.overrides,
-            )
+        recall = None
+        if question is not None:
+            turn = self._turns.get(_key(run.ids, request.messages))
+            if turn.recall is None or not await self._recaller.astill_holds(turn.recall):
+                turn.recall = await self._recaller.arecall(question)
+            recall = turn.recall
         await self._astore(request.state, run, background=True)
-        return await handler(self._injected(request, question))
+        return await handler(self._injected(request, recall))
 
-    def _question(self, request: Request, run: _Run) -> _Question | None:
-        query = query_message(request.messages)
-        text = "" if query is None else text_of(query)
-        if query is None or not text.strip():
-            return None
-        scope = run.ids.in_scope(self._scope)
+    def _question(self, request: Request, run: _Run) -> Question | None:
+        wanted = self._recaller.scope
+        scope = run.ids.scope(wanted)
         if scope is None:
             self._say("no thread or resource id was given: nothing is recalled")
-            return None
-        if self._scope == "resource" and scope["scope"] == "thread":
+        elif scope != wanted:
             self._say("no resource id was given: only the thread itself is searched")
-        excluded = ids_in(request.messages).union(self._overrides.get("exclude_ids", ()))
-        return _Question(
-            self._turns.get(_key(run.ids, query)),
-            text,
-            {**self._overrides, **scope, "exclude_ids": excluded},
-        )
+        return self._recaller.question(run.ids, request.messages)
 
-    def _injected(self, request: Request, question: _Question | None) -> Request:
-        recall: Recall | None = None if question is None else question.turn.recall
+    def _injected(self, request: Request, recall: Recall | None) -> Request:
         if not recall:
             return request
         before = Prompt(request.system_message, list(request.messages))
@@ -220,7 +199,7 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
     def _unstored(self, state: State, run: _Run) -> tuple[list[Message], Turn]:
         """Return what is new since the last call, and the turn it belongs to."""
         messages: Sequence[BaseMessage] = state.get("messages") or []
-        turn = self._turns.get(_key(run.ids, query_message(messages)))
+        turn = self._turns.get(_key(run.ids, messages))
         if not self._stores(run) or run.ids.thread_id is None:
             return [], turn
         found = as_stored(
@@ -242,7 +221,7 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
         return _TOOL_NODE not in run.around if self._store_nested is None else self._store_nested
 
     def _end(self, state: State, run: _Run) -> None:
-        self._turns.end(_key(run.ids, query_message(state.get("messages") or [])))
+        self._turns.end(_key(run.ids, state.get("messages") or []))
 
     # -- where it runs --------------------------------------------------------------------------
     def _run(self, runtime: Runtime[Any]) -> _Run:
@@ -282,7 +261,8 @@ def _nodes_around(namespace: str) -> tuple[str, ...]:
     return tuple(node.partition(":")[0] for node in namespace.split("|")[:-1])
 
 
-def _key(ids: Ids, query: BaseMessage | None) -> Hashable:
+def _key(ids: Ids, messages: Sequence[BaseMessage]) -> Hashable:
+    query = query_message(messages)
     return ids, None if query is None else (query.id, text_of(query))
 
 

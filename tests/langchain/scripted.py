@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -20,7 +21,7 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 Step: TypeAlias = "str | AIMessage | Exception | Callable[[list[BaseMessage]], AIMessage]"
 
@@ -82,7 +83,7 @@ class ScriptedModel(BaseChatModel):
     refuse raises, unless `strict` is False.
     """
 
-    steps: list[Any] = []
+    steps: list[Any] = Field(default_factory=list)
     strict: bool = True
     _requests: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
     _lock: Any = PrivateAttr(default_factory=threading.Lock)
@@ -150,7 +151,7 @@ class ScriptedModel(BaseChatModel):
             tool_call_chunks=[
                 {
                     "name": call["name"],
-                    "args": _json(call["args"]),
+                    "args": json.dumps(call["args"]),
                     "id": call["id"],
                     "index": i,
                     "type": "tool_call_chunk",
@@ -179,9 +180,3 @@ def calling(*calls: tuple[str, dict[str, Any]], text: str = "", start: int = 1) 
 def _words(answer: AIMessage) -> list[str]:
     words = str(answer.text).split(" ")
     return [word if i == 0 else f" {word}" for i, word in enumerate(words)]
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value)

@@ -22,7 +22,7 @@ CAT = "My cat is called Mimi and she is afraid of thunder."
 QUESTION = "What is the name of my cat?"
 
 
-def said(text: str) -> dict[str, Any]:
+def said(text: str) -> Any:
     return {"messages": [{"role": "user", "content": text}]}
 
 
@@ -339,13 +339,15 @@ async def test_recalled_text_is_never_a_template_and_never_ends_the_record(
 async def test_langchain_pr_14458_a_client_that_resends_everything_makes_no_duplicates(
     memory: SemanticRecall, ask: Ask
 ) -> None:
-    agent = create_agent(ScriptedModel.of(), middleware=[SemanticRecallMiddleware(memory)])
+    model = ScriptedModel.of()
+    agent = create_agent(model, middleware=[SemanticRecallMiddleware(memory)])
     talk: list[dict[str, str]] = []
     for text in (CAT, QUESTION, "Thanks", "Thanks"):
         talk.append({"role": "user", "content": text})
         result = await ask(agent, {"messages": list(talk)}, run_in("web"))
         talk.append({"role": "assistant", "content": result["messages"][-1].text})
     assert texts(memory, "web") == [message["content"] for message in talk]
+    assert [message.text for message in model.requests[-1]] == texts(memory, "web")[:-1]
 
 
 async def test_a_forgotten_message_is_not_stored_again_by_a_later_turn(
