@@ -17,7 +17,9 @@ LOOK_ALIKES = [
     "r1\nr2", "u" * 1024,
 ]  # fmt: skip
 ids = st.sampled_from(LOOK_ALIKES) | st.text(min_size=1, max_size=8)
-words = st.sampled_from("apple pear plum fig kiwi lime melon grape 苹果 사과".split())
+words = st.sampled_from(
+    ["apple", "pear", "plum", "fig", "kiwi", "lime", "melon", "grape", "苹果", "사과"]
+)
 text = st.lists(words, min_size=1, max_size=5).map(" ".join)
 message = st.tuples(st.none() | ids, ids, text)
 
@@ -56,7 +58,9 @@ def test_a_recall_never_crosses_a_resource(
             if large:
                 memory.flush()
             for resource in {asking[0], *(owner for owner, _ in owners if owner is not None)}:
-                own = {t for (owner, _), texts in owners.items() if owner == resource for t in texts}
+                own = {
+                    t for (owner, _), texts in owners.items() if owner == resource for t in texts
+                }
                 recalled = memory.recall(query, resource_id=resource)
                 assert {m.message.text for m in recalled} <= own
                 assert {m.message.resource_id for m in recalled} <= {resource}

@@ -81,7 +81,11 @@ def test_the_same_id_replaces_in_place_and_embeds_only_changed_text(tmp_path: Pa
         )  # fmt: skip
         memory.remember(first[1])
         assert [m.text for m in memory.history("t", "ana")] == ["my cat is blue", "ok"]
-        assert embedder.documents == ["user: my cat is red", "assistant: ok", "user: my cat is blue"]
+        assert embedder.documents == [
+            "user: my cat is red",
+            "assistant: ok",
+            "user: my cat is blue",
+        ]
         assert texts(memory.recall("cat red", resource_id="ana", top_k=1, message_range=0)) == [
             "my cat is blue"
         ]
@@ -299,7 +303,9 @@ def test_a_clock_that_goes_back_does_not_turn_a_conversation_round(memory: Seman
                 created_at=start - timedelta(hours=i))
         for i in range(5)
     )  # fmt: skip
-    assert texts(memory.recall("step", resource_id="ana", top_k=5)) == [f"step {i}" for i in range(5)]
+    assert texts(memory.recall("step", resource_id="ana", top_k=5)) == [
+        f"step {i}" for i in range(5)
+    ]
 
 
 def test_a_given_query_vector_is_checked(memory: SemanticRecall) -> None:
