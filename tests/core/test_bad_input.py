@@ -84,7 +84,7 @@ def test_a_text_of_10_mb_is_stored_found_and_shown(memory: SemanticRecall) -> No
 class FaultyEmbedder(HashEmbedder):
     """Gives a bad vector for texts with the word "bad"."""
 
-    def __init__(self, bad: object) -> None:
+    def __init__(self, bad: Any) -> None:
         super().__init__(64)
         self._bad = bad
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semantic_recall import SemanticRecall
+from semantic_recall import SemanticRecall, Settings
 from semantic_recall.embedders.hash import HashEmbedder
 
 LOOK_ALIKES = [
@@ -44,7 +44,7 @@ def test_a_recall_never_crosses_a_resource(
         memory = SemanticRecall.open(
             folder,
             embedder=HashEmbedder(32),
-            settings=None if not large else _always_ask_the_index(),
+            settings=Settings(exact_limit=0) if large else None,
             ranking=ranking,  # type: ignore[arg-type]
             top_k=50,
         )
@@ -71,9 +71,3 @@ def test_a_recall_never_crosses_a_resource(
                     query, resource_id=resource, thread_id=thread, scope="thread"
                 )
                 assert {m.message.text for m in recalled} <= owners.get((resource, thread), set())
-
-
-def _always_ask_the_index() -> object:
-    from semantic_recall import Settings
-
-    return Settings(exact_limit=0)

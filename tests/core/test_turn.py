@@ -23,7 +23,7 @@ from semantic_recall.embedders.hash import HashEmbedder
 from semantic_recall.turn import MemoryMessage, query_text, unseen, without_live
 from semantic_recall.types import Vector
 
-IDS = {"thread_id": "now", "resource_id": "ana"}
+IDS: dict[str, Any] = {"thread_id": "now", "resource_id": "ana"}
 
 
 @pytest.fixture
