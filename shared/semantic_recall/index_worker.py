@@ -200,11 +200,12 @@ class IndexWorker:
         more = self._embed()
         if self._open_index is None or (patient and time.monotonic() < self._retry_at):
             return more
-        operations = self._store.operations(limit=limit)
-        if not operations and not self._wanted and self.index is None:
-            return more
+        if self.index is None and not self._wanted and not self._store.operations(limit=1):
+            return more  # nothing is worth opening the index for
         index = self._owned()
         self._wanted = False
+        # Read once the index is open: opening may queue all of it.
+        operations = self._store.operations(limit=limit) if index is not None else []
         if index is not None and operations:
             apply(index, operations)
             self._store.acknowledge(operations)

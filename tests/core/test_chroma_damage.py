@@ -1,0 +1,137 @@
+"""Damaged files of, and erasure from, an embedded Chroma index."""
+
+import logging
+import shutil
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semantic_recall.errors import VectorIndexError
+from semantic_recall.indexes.chroma import ChromaVectorIndex
+from semantic_recall.types import Scope, VectorRecord, VectorSpace
+
+SPACE = VectorSpace("model", 4)
+ANNA = Scope("anna", "t1")
+QUERY = np.array([1, 0, 0, 0], dtype=np.float32)
+
+
+def records(count: int, scope: Scope = ANNA, start: int = 0) -> list[VectorRecord]:
+    rows = np.random.default_rng(start).normal(size=(count, 4)).astype(np.float32)
+    return [
+        VectorRecord(id=f"{start + i}.0", scope=scope, vector=row) for i, row in enumerate(rows)
+    ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "chroma"
+
+
+class TestDamage:
+    @pytest.fixture
+    def segments(self, path: Path) -> list[Path]:
+        """Fill one collection so far that its vectors are in files; returns their folders."""
+        index = ChromaVectorIndex.embedded(path, shards=1)
+        index.upsert(SPACE, records(1500))
+        index.upsert(SPACE, records(500, Scope("bert", "t1"), start=1500))
+        index.close()
+        found = [entry for entry in path.iterdir() if entry.is_dir()]
+        assert found
+        return found
+
+    def recovers(self, path: Path) -> None:
+        """The space can be dropped and written anew."""
+        index = ChromaVectorIndex.embedded(path, shards=1)
+        index.drop(SPACE)
+        index.upsert(SPACE, records(2000))
+        assert len(list(index.ids(SPACE))) == 2000
+        assert len(index.search(SPACE, QUERY, ANNA, top_k=5)) == 5
+        index.close()
+
+    def test_torn_pickle(self, path: Path, segments: list[Path]) -> None:
+        for folder in segments:
+            file = folder / "index_metadata.pickle"
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        index = ChromaVectorIndex.embedded(path)
+        for call in (
+            lambda: index.search(SPACE, QUERY, ANNA, top_k=1),
+            lambda: index.upsert(SPACE, records(1)),
+            lambda: list(index.ids(SPACE)),
+        ):
+            with pytest.raises(VectorIndexError, match="rebuild") as caught:
+                call()
+            assert caught.value.__cause__ is not None
+        index.close()
+        self.recovers(path)
+
+    def test_deleted_segment_folder(self, path: Path, segments: list[Path]) -> None:
+        for folder in segments:
+            shutil.rmtree(folder)
+        index = ChromaVectorIndex.embedded(path)
+        with pytest.raises(VectorIndexError):
+            index.search(SPACE, QUERY, ANNA, top_k=5)
+        index.close()
+        self.recovers(path)
+
+    def test_garbage_database(
+        self, path: Path, segments: list[Path], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It is emptied: everything in it is in the store too."""
+        (path / "chroma.sqlite3").write_bytes(b"not a database " * 1000)
+        (path / "notes.txt").write_text("not ours")
+        with caplog.at_level(logging.WARNING, "semantic_recall"):
+            index = ChromaVectorIndex.embedded(path)
+        assert "damaged" in caplog.text
+        assert list(index.ids(SPACE)) == []
+        index.close()
+        assert not any(folder.exists() for folder in segments)
+        assert (path / "notes.txt").exists()
+        self.recovers(path)
+
+    def test_folder_removed_under_an_open_index(self, path: Path) -> None:
+        index = ChromaVectorIndex.embedded(path)
+        index.upsert(SPACE, records(5))
+        shutil.rmtree(path)
+        with pytest.raises(VectorIndexError):
+            index.upsert(SPACE, records(5))
+        index.close()
+        self.recovers(path)
+
+
+class TestErasure:
+    def test_drop_removes_the_files(self, path: Path) -> None:
+        """Chroma leaves the vectors of a deleted collection on the disk (#5520)."""
+        index = ChromaVectorIndex.embedded(path, shards=2)
+        index.upsert(SPACE, records(1500))
+        assert any(entry.is_dir() for entry in path.iterdir())
+        index.drop(SPACE)
+        assert [entry.name for entry in path.iterdir()] == ["chroma.sqlite3"]
+        index.close()
+
+    @pytest.mark.parametrize("count", [50, 1500], ids=["in the log", "in files"])
+    def test_scrub_leaves_no_byte(self, path: Path, count: int) -> None:
+        """Neither vector nor id nor resource of what was deleted or replaced is in any file."""
+        index = ChromaVectorIndex.embedded(path, shards=2)
+        index.upsert(SPACE, records(count))
+        secret = np.array([0.123456, 7.654321, -3.141592, 2.718281], dtype=np.float32)
+        older = np.array([9.87654, -1.23456, 5.55555, 4.44444], dtype=np.float32)
+        mallory = Scope("mallory-the-resource", "t")
+        index.upsert(SPACE, [VectorRecord(id="secret-id.0", scope=mallory, vector=secret)])
+        index.upsert(SPACE, [VectorRecord(id="0.0", scope=ANNA, vector=older)])
+        index.upsert(SPACE, records(1))
+        index.delete(SPACE, {"secret-id.0": mallory})
+        traces = [secret.tobytes(), older.tobytes(), b"secret-id", b"mallory-the-resource"]
+        index.scrub()
+        assert sorted(index.ids(SPACE)) == sorted(f"{i}.0" for i in range(count))
+        assert len(index.search(SPACE, QUERY, ANNA, top_k=7)) == 7
+        index.close()
+        files = [file for file in path.rglob("*") if file.is_file()]
+        left = {
+            (file.name, trace) for file in files for trace in traces if trace in file.read_bytes()
+        }
+        assert left == set()
+        with sqlite3.connect(path / "chroma.sqlite3") as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        connection.close()
