@@ -8,11 +8,7 @@ from hypothesis import settings
 
 # Suites that other projects can use are not test files, so pytest has to be told to explain
 # their assertions; this must come before the first import of them.
-pytest.register_assert_rewrite(
-    "semantic_recall.testing.message_store",
-    "semantic_recall.testing.vector_index",
-    "semantic_recall.testing.embedder",
-)
+pytest.register_assert_rewrite("semantic_recall.testing")
 
 # Nothing leaves the machine: see --allow-hosts in pyproject.toml; these would try.
 os.environ["ANONYMIZED_TELEMETRY"] = "False"

@@ -59,9 +59,9 @@ class RecallOptions:
     """Ids of messages that are not recalled, such as those the prompt already holds. A lone
     string is one id. It is stored as a frozenset, as `roles` is."""
     since: datetime | None = None
-    """Only messages created at this time or later; a naive value is taken as UTC."""
+    """Only hits created at this time or later; a naive value is taken as UTC."""
     until: datetime | None = None
-    """Only messages created before this time; a naive value is taken as UTC."""
+    """Only hits created before this time; a naive value is taken as UTC."""
     roles: Collection[str] | None = None
     """Only hits with one of these roles; a lone string is one role; None: every role."""
     filter: Mapping[str, Any] | None = field(default=None, hash=False)
