@@ -122,6 +122,11 @@ class SemanticRecallMemory(BaseMemory):
             memory.set(list(chat_history))
         return memory
 
+    @property
+    def tokenizer_fn(self) -> Callable[[str], Sequence[object]]:
+        """What `SimpleChatEngine` counts its system prompt with, to tell `get` the number."""
+        return lambda text: range(count_tokens(text))
+
     # -- reading -----------------------------------------------------
     def get(self, input: str | ChatMessage | None = None, **kwargs: Any) -> list[ChatMessage]:  # noqa: ANN401
         """Return the prompt's messages: recalled ones, then the recent history.

@@ -1,0 +1,67 @@
+"""Memories on disk, with an embedder that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage
+
+from llamaindex_semantic_recall import SemanticRecallMemory
+from semantic_recall import SemanticRecall
+from semantic_recall.embedders.hash import HashEmbedder
+from semantic_recall.types import Vector
+
+
+class CountingEmbedder(HashEmbedder):
+    """The hash embedder, remembering what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries: list[str] = []
+        self.documents: list[str] = []
+
+    def embed_query(self, text: str, /) -> Vector:
+        self.queries.append(text)
+        return super().embed_query(text)
+
+    def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
+        self.documents.extend(texts)
+        return super().embed_documents(texts)
+
+
+MakeMemory: TypeAlias = Callable[..., SemanticRecallMemory]
+
+
+@pytest.fixture
+def embedder() -> CountingEmbedder:
+    return CountingEmbedder()
+
+
+@pytest.fixture
+def recall(tmp_path: Path, embedder: CountingEmbedder) -> Iterator[SemanticRecall]:
+    with SemanticRecall.open(tmp_path / "memory", embedder=embedder) as opened:
+        yield opened
+
+
+@pytest.fixture
+def past(recall: SemanticRecall) -> SemanticRecall:
+    """A memory in which Anna told something in another conversation, and Bert did too."""
+    for resource, cat in (("anna", "Mochi"), ("bert", "Pixel")):
+        recall.remember(
+            [
+                {"role": "user", "content": f"My cat is called {cat} and sleeps all day."},
+                {"role": "assistant", "content": f"Give {cat} my regards!"},
+            ],
+            thread_id="long-ago",
+            resource_id=resource,
+        )
+    return recall
+
+
+def chats(*texts: str) -> list[ChatMessage]:
+    """Messages of user and assistant in turn."""
+    roles = ("user", "assistant")
+    return [ChatMessage(role=roles[i % 2], content=text) for i, text in enumerate(texts)]
