@@ -21,9 +21,10 @@ check: $(STAMP) ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP) ## speed; with FILE=locomo10.json quality too
+bench: $(STAMP) ## speed; quality on the sample chats, or on FILE=locomo10.json
 	$(BIN)/python -m benchmarks.speed
-	$(if $(FILE),$(BIN)/python -m benchmarks.quality --file $(FILE))
+	$(BIN)/python -m benchmarks.samples build/samples.json
+	$(BIN)/python -m benchmarks.quality --file $(or $(FILE),build/samples.json)
 
 format: $(STAMP)
 	$(BIN)/ruff format .
