@@ -1,0 +1,1 @@
+"""How fast it is and how much it finds: `speed.py` and `quality.py`."""
