@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from semantic_recall import Message, SemanticRecall
+from semantic_recall.opening import INDEX_FOLDER
 from semantic_recall.samples import conversations
 from tests.core.cli_support import run, run_json, said, start, write_lines
 
@@ -98,6 +99,19 @@ def test_more_than_one_batch(tmp_path: Path) -> None:
     assert (document["messages"], document["new"], document["pending"]) == (2_500, 2_500, 0)
     texts = [one.text for one in stored(tmp_path / "memory")]
     assert texts == [f"message number {i}" for i in range(2_500)]
+
+
+def test_a_broken_vector_index_stops_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "memory"
+    path.mkdir()
+    (path / INDEX_FOLDER).write_text("in the way", encoding="utf-8")
+    file = write_lines(tmp_path / "chat.jsonl", said("red apples"), said("pears"))
+    result = run("import", file, "--path", path, *HASH)
+    assert "2 messages stored" in result.stdout
+    assert "warning: " in result.stderr
+    assert "2 changes not in the vector index yet" in result.stderr
+    document = run_json("search", "apples", "--path", path, *HASH, "-k", "1")
+    assert document["messages"][0]["content"] == "red apples"
 
 
 STRANGE = [

@@ -16,7 +16,6 @@ import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     TaskProgressColumn,
     TextColumn,
@@ -141,9 +140,16 @@ def facts(values: Mapping[str, object]) -> Table:
     """Return a table of names and values."""
     made = Table.grid(padding=(0, 2))
     for name, value in values.items():
-        shown = f"{value:,}" if isinstance(value, int) else one_line(str(value))
-        made.add_row(Text(name, style="bold"), Text(shown))
+        made.add_row(Text(name, style="bold"), Text(_shown(value)))
     return made
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else one_line(str(value))
 
 
 @contextmanager
@@ -154,7 +160,6 @@ def progress_bar(what: str) -> Iterator[Advance]:
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
     with Progress(

@@ -181,13 +181,11 @@ def print_recall(recall: Recall, *, limit: int | None) -> None:
             shown.add_row("", "", "", "", "", Text(title, style="bold cyan"))
         shown.add_row(*_row(recalled, limit))
     console.print(shown)
-    milliseconds = sum(recall.timings.values())
     summary = [
         output.counted(len(recall.hits), "hit") + f" {output.HIT}",
         output.counted(len(recall.messages) - len(recall.hits), "neighbour")
         + f" {output.NEIGHBOUR}",
         output.counted(recall.tokens, "token"),
-        f"{milliseconds:.1f} ms",
         *_left_out(recall),
     ]
     console.print(Text(", ".join(summary), style="dim"))

@@ -38,6 +38,8 @@ from semantic_recall.importers import FORMATS, BadRecord, Defaults, Importer, de
 
 BATCH = 1_000
 _REASONS_SHOWN = 20
+_TICK = 0.5
+"""Seconds between two moves of the progress bar."""
 
 
 @dataclass(slots=True)
@@ -50,6 +52,8 @@ class Imported:
     """The first ones only; `skips` counts all."""
     skips: int = 0
     pending: int = 0
+    """Messages that wait for their vectors; counted in the whole memory, as is `index_lag`."""
+    index_lag: int = 0
     seconds: float = 0.0
 
     @property
@@ -106,6 +110,7 @@ def import_(
                 "skipped": done.skips,
                 "reasons": [{"line": bad.line, "reason": bad.reason} for bad in done.skipped],
                 "pending": done.pending,
+                "index_lag": done.index_lag,
                 "seconds": round(done.seconds, 3),
                 "messages_per_second": round(done.rate, 1),
             }
@@ -128,21 +133,32 @@ def import_file(
     before = memory.stats().messages
     done = Imported()
     size = source.stat().st_size
-    with source.open("rb") as stream, output.progress_bar("storing (bytes)") as advance:
+    with source.open("rb") as stream, output.progress_bar("storing") as advance:
         messages = _good(importer.read(stream, defaults), done)
         while batch := list(islice(messages, BATCH)):
             memory.remember(batch, background=True)
             done.messages += len(batch)
             advance(stream.tell(), size)
-    with output.progress_bar("embedding") as advance:
-        while not memory.flush(timeout=0.5):
-            waiting = memory.stats()
-            left = min(done.messages, max(waiting.pending, waiting.index_lag))
-            advance(done.messages - left, done.messages)
+    _flush(memory, done.messages)
     stats = memory.stats()
-    done.new, done.pending = stats.messages - before, stats.pending
+    done.new = stats.messages - before
+    done.pending, done.index_lag = stats.pending, stats.index_lag
     done.seconds = time.perf_counter() - started
     return done
+
+
+def _flush(memory: SemanticRecall, messages: int) -> None:
+    """Embed and index what was stored, with a progress bar."""
+    with output.progress_bar("embedding and indexing") as advance:
+        while True:
+            began = time.monotonic()
+            # False before the time is over means that the index failed, which the library has
+            # logged; it catches up when the memory is next used.
+            if memory.flush(timeout=_TICK) or time.monotonic() - began < _TICK:
+                return
+            waiting = memory.stats()
+            left = min(messages, waiting.pending + waiting.index_lag)
+            advance(messages - left, messages)
 
 
 def _good(items: Iterable[Message | BadRecord], done: Imported) -> Iterator[Message]:
@@ -169,6 +185,11 @@ def _print_imported(done: Imported, path: str) -> None:
         output.warn(
             f"{output.counted(done.pending, 'message')} could not be embedded yet; they are found "
             "by words, and embedding is tried again when the memory is next opened"
+        )
+    if done.index_lag:
+        output.note(
+            f"{output.counted(done.index_lag, 'change')} not in the vector index yet; searches do "
+            "not depend on it, and it catches up when the memory is used"
         )
     if done.skips:
         output.warn(f"{output.counted(done.skips, 'record')} skipped:")
