@@ -176,16 +176,22 @@ def _to_rows(
 
 
 def _narrowed(statement: Select[Any], in_thread: bool, by_keys: bool) -> Select[Any]:
-    changed = statement.where(
-        messages.c.part > int(Part.HIDDEN), messages.c.version > bindparam("since")
-    )
-    # One of the two: with both, the planner may walk the whole resource for one thread.
+    # Only what decides best is left to the indexes (`+ 0` hides a column from them): without
+    # statistics the planner would walk a whole resource for one thread or a few keys of it.
+    version, resource = messages.c.version, messages.c.resource_key
+    changed = statement.where(messages.c.part > int(Part.HIDDEN))
+    if by_keys:
+        changed = changed.where(
+            among(messages.c.key, "keys"),
+            version + 0 > bindparam("since"),
+            resource + 0 == bindparam("resource"),
+        )
+    else:
+        changed = changed.where(version > bindparam("since"))
     if in_thread:
         changed = changed.where(messages.c.thread_key == bindparam("thread"))
-    else:
-        changed = changed.where(messages.c.resource_key == bindparam("resource"))
-    if by_keys:
-        changed = changed.where(among(messages.c.key, "keys"))
+    elif not by_keys:
+        changed = changed.where(resource == bindparam("resource"))
     return changed.order_by(messages.c.key)
 
 

@@ -183,7 +183,11 @@ class MessageStoreWork:
         other = Scope("anna", "t2")
         put(store, record("1"), record("2"), record("1", scope=other))
         put(store, record("1", scope=Scope("ben", "t1")))
+        version = store.rows(T1, None).version
         assert store.delete(T1, ids=["1", "nope"]).messages == 1
+        assert store.deleted_since(T1, version)
+        assert store.deleted_since(ANNA, version)
+        assert not store.deleted_since(other, version)
         assert (texts(store.history(T1)), len(texts(store.history(other)))) == (["hello"], 1)
         assert store.delete(ANNA, ids=["1", "2"]).threads == 2
         assert store.delete(ANNA).messages == 0
