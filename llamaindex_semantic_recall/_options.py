@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from semantic_recall.options import RecallOptions, RecallOverrides
-from semantic_recall.types import MessageRange
+from semantic_recall.types import MessageRange, Scope
 
 _logger = logging.getLogger("semantic_recall")
 
@@ -21,6 +21,16 @@ def overrides(options: RecallOptions, resource_id: str | None) -> RecallOverride
         options = options.replace(scope="thread")
     values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
     return cast("RecallOverrides", values)
+
+
+def scoped(chosen: RecallOverrides, thread_id: str | None, resource_id: str | None) -> Scope:
+    """Return what a search with these options may see.
+
+    Raises:
+        InvalidScopeError: The id that the scope needs is missing.
+        InvalidIdError: An id cannot be used.
+    """
+    return Scope.of(chosen["scope"], resource_id=resource_id, thread_id=thread_id)
 
 
 def to_json(options: RecallOptions) -> dict[str, Any]:

@@ -128,6 +128,9 @@ class ScriptedLLM(FunctionCallingLLM):
         tools: Sequence[Any],
         user_msg: str | ChatMessage | None = None,
         chat_history: list[ChatMessage] | None = None,
+        verbose: bool = False,
+        allow_parallel_tool_calls: bool = False,
+        tool_required: bool = False,
         **kwargs: Any,
     ) -> dict[str, Any]:
         messages = list(chat_history or [])
@@ -142,7 +145,7 @@ class ScriptedLLM(FunctionCallingLLM):
             ToolSelection(
                 tool_id=block.tool_call_id or "",
                 tool_name=block.tool_name,
-                tool_kwargs=dict(block.tool_kwargs),  # type: ignore[arg-type] - scripted: a dict
+                tool_kwargs=block.tool_kwargs if isinstance(block.tool_kwargs, dict) else {},
             )
             for block in response.message.blocks
             if isinstance(block, ToolCallBlock)

@@ -187,7 +187,7 @@ async def test_an_agent_may_get_the_whole_history_every_run(
     agent = FunctionAgent(tools=[add], llm=ScriptedLLM("a", "b", "c"))
     for text in ("one", "two", "three"):
         response = await agent.run(text, chat_history=history, memory=memory)
-        history += [ChatMessage(text), response.response]
+        history += [ChatMessage(text), ChatMessage(role="assistant", content=str(response))]
     assert [m.content for m in memory.get_all()] == ["one", "a", "two", "b", "three", "c"]
     past.flush()
     assert len(embedder.documents) == 4 + 6
