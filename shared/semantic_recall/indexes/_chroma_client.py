@@ -36,8 +36,8 @@ def server_client(
     client = _client(
         chromadb.HttpClient(host, port, ssl=ssl, headers=dict(headers or {}), settings=_settings())
     )
-    if isinstance(client._server, FastAPI):
-        client._server._session.timeout = httpx.Timeout(timeout)
+    for session in _sessions(client):
+        session.timeout = httpx.Timeout(timeout)
     return client
 
 
@@ -49,6 +49,12 @@ def cloud_client(tenant: str, database: str, api_key: str) -> Client:
 def _settings() -> Settings:
     # A new one each time: Chroma's clients write into the settings that they are given.
     return Settings(anonymized_telemetry=False)
+
+
+def _sessions(client: Client) -> list[httpx.Client]:
+    """Return the HTTP sessions of a client: its admin client has one of its own."""
+    servers = (client._server, client._admin_client._server)  # type: ignore[attr-defined]
+    return [server._session for server in servers if isinstance(server, FastAPI)]
 
 
 def _client(client: ClientAPI) -> Client:
@@ -63,6 +69,8 @@ def shut(client: Client, folder: Folder | None, process: int) -> None:
         return
     try:
         client.close()
+        for session in _sessions(client):
+            session.close()  # Chroma leaves its connections open
     finally:
         if folder is not None:
             folder.release()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -121,11 +121,20 @@ class Collections:
             self._handles.pop(collection.name, None)
         self._known_shards.pop(stem, None)
 
-    def copy(self, collection: Collection) -> None:
-        """Replace a collection by a copy, so that nothing of deleted vectors is left in it.
+    def copy_changed(self, overwritten: Container[str]) -> None:
+        """Replace what lost vectors by copies, so that nothing of those is left in them.
 
-        A crash leaves the old one or the copy whole; see `finish_copies`.
+        A crash leaves the old collection or the copy whole; see `finish_copies`.
+
+        Args:
+            overwritten: Ids of collections that may hold older vectors.
         """
+        for collection in self.listed():
+            deleted = (collection.metadata or {}).get("deleted")
+            if deleted or str(collection.id) in overwritten:
+                self._copy(collection)
+
+    def _copy(self, collection: Collection) -> None:
         name = collection.name
         ids = all_ids(collection)
         if ids:
@@ -144,7 +153,7 @@ class Collections:
         self._handles.pop(name, None)
 
     def finish_copies(self) -> None:
-        """End what a crash in `copy` left: the copy counts once the old collection is gone."""
+        """End what a crash while copying left: the copy counts once the old collection is gone."""
         found = {collection.name: collection for collection in self.listed()}
         for name, copy in found.items():
             if name.endswith(names.COPY):

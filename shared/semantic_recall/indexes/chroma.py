@@ -252,14 +252,9 @@ class ChromaVectorIndex:
             folder = self._folder
             if folder is None:
                 raise VectorIndexError(
-                    "deleted vectors can still be in the files of the Chroma server; its operator "
-                    "removes them with `chroma vacuum` or by rebuilding the collections"
+                    "deleted vectors can still be in the server's files; see `chroma vacuum` there"
                 )
-            overwritten = folder.overwritten()
-            for collection in self._collections.listed():
-                lost = (collection.metadata or {}).get("deleted")
-                if lost or str(collection.id) in overwritten:
-                    self._collections.copy(collection)
+            self._collections.copy_changed(folder.overwritten())
             self._owned.close()
             try:
                 folder.vacuum()
@@ -272,7 +267,6 @@ class ChromaVectorIndex:
     def close(self) -> None:
         """Release the index; closing twice is fine. A client of the caller stays open."""
         if os.getpid() != self._process:
-            self._closed = True
             return
         with self._gate.alone(), chroma_errors("close"):
             self._closed = True
@@ -290,19 +284,13 @@ class ChromaVectorIndex:
 
     def _check_process(self) -> None:
         if os.getpid() != self._process:
-            raise VectorIndexError(
-                "the vector index was opened before this process was forked; only the parent "
-                "can use it"
-            )
+            raise VectorIndexError("the vector index belongs to the process this was forked from")
 
     @contextmanager
     def _using(self, action: str, *, writes: bool = False) -> Iterator[Collections]:
         self._check_process()
-        with (
-            self._gate.shared(),
-            self._write if writes else nullcontext(),
-            chroma_errors(action),
-        ):
+        one_writer = self._write if writes else nullcontext()
+        with self._gate.shared(), one_writer, chroma_errors(action):
             if self._closed:
                 raise VectorIndexError("the vector index is closed")
             yield self._collections
