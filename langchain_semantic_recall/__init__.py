@@ -1,6 +1,6 @@
-"""Semantic recall for LangChain: middleware, retriever, chat history, tool and embedder.
+"""Semantic recall for LangChain: middleware, retriever, tool, chat history, chains, embeddings.
 
-Needs langchain-core; `SemanticRecallMiddleware` needs langchain too and is imported when it is
+Needs langchain-core. `SemanticRecallMiddleware` needs langchain too and is imported when it is
 asked for.
 """
 
@@ -9,8 +9,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from langchain_semantic_recall.chat_history import SemanticRecallChatMessageHistory
 from langchain_semantic_recall.embeddings import LangChainEmbedder
 from langchain_semantic_recall.messages import from_langchain, to_langchain
+from langchain_semantic_recall.retriever import SemanticRecallRetriever
+from langchain_semantic_recall.runnable import RunnableWithSemanticRecall
+from langchain_semantic_recall.tool import create_recall_tool
 from semantic_recall.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -18,7 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LangChainEmbedder",
+    "RunnableWithSemanticRecall",
+    "SemanticRecallChatMessageHistory",
     "SemanticRecallMiddleware",
+    "SemanticRecallRetriever",
+    "create_recall_tool",
     "from_langchain",
     "to_langchain",
 ]

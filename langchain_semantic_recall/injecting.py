@@ -79,10 +79,23 @@ def inject(prompt: Prompt, recall: Recall, insert: Insert = "system") -> Prompt:
         live = _with_user_block(live, block)
     recalled = [as_recalled(found) for found in recall.same_thread]
     if recalled and isinstance(recalled[0], AIMessage):
-        recalled.insert(0, HumanMessage(OPENING, additional_kwargs={RECALLED_KEY: {}}))
+        recalled.insert(0, _own_words(OPENING))
     if prompt.system is None and isinstance(front, SystemMessage):
         return Prompt(None, [system or front, *recalled, *live])
     return Prompt(system, [*recalled, *live])
+
+
+def memory_messages(recall: Recall) -> list[BaseMessage]:
+    """Return what was recalled as messages alone, the block as a user message before the others.
+
+    For a place in the middle of a prompt, where no system message may stand.
+    """
+    recalled = [as_recalled(found) for found in recall.same_thread]
+    if recall.text:
+        return [_own_words(recall.text), *recalled]
+    if recalled and isinstance(recalled[0], AIMessage):
+        return [_own_words(OPENING), *recalled]
+    return recalled
 
 
 def as_recalled(found: RecalledMessage) -> BaseMessage:
@@ -123,5 +136,8 @@ def _with_block(system: SystemMessage | None, block: str) -> SystemMessage:
 def _with_user_block(live: list[BaseMessage], block: str) -> list[BaseMessage]:
     query = query_message(live)
     place = next((i for i, message in enumerate(live) if message is query), len(live))
-    marked = HumanMessage(block, additional_kwargs={RECALLED_KEY: {}})
-    return [*live[:place], marked, *live[place:]]
+    return [*live[:place], _own_words(block), *live[place:]]
+
+
+def _own_words(text: str) -> HumanMessage:
+    return HumanMessage(text, additional_kwargs={RECALLED_KEY: {}})
