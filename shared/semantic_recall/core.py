@@ -287,8 +287,12 @@ class RecallCore:
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._vectorizer is not None:
             # Here, and not only in the background, because a flush also tries what failed before
-            # and whose time to be tried again has not come.
-            while self._vectorizer.embed_pending(maintenance.BATCH, due_only=False):
+            # and whose time to be tried again has not come. Twice in vain is enough: a batch that
+            # fails as a whole is tried one by one the second time.
+            in_vain = 0
+            while in_vain < 2:
+                done = self._vectorizer.embed_pending(maintenance.BATCH, due_only=False)
+                in_vain = 0 if done else in_vain + 1
                 if deadline is not None and time.monotonic() > deadline:
                     return False
         left = None if deadline is None else max(0.0, deadline - time.monotonic())

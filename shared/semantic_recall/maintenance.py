@@ -98,13 +98,12 @@ def reindex(
     vectorizer = Vectorizer(store, embedder, logger=settings.logger)
     store.add_space(space, active=old is not None and old.space == space)
     total = _pending(store, space)
-    done = 0
-    while True:
+    done = in_vain = 0
+    while in_vain < 2:  # a batch that fails as a whole is tried one by one the second time
         if progress is not None:
             progress(done, total)
-        embedded = vectorizer.embed_pending(BATCH)
-        if not embedded:
-            break
+        embedded = vectorizer.embed_pending(BATCH, due_only=False)
+        in_vain = 0 if embedded else in_vain + 1
         done += embedded
     left = _pending(store, space)
     if left and not done:

@@ -84,7 +84,8 @@ class Message:
         check_id(self.role, "role")
         if self.resource_id is not None:
             check_id(self.resource_id, "resource_id")
-        object.__setattr__(self, "created_at", as_utc(self.created_at))
+        if self.created_at.tzinfo is not timezone.utc:
+            object.__setattr__(self, "created_at", as_utc(self.created_at))
 
 
 @dataclass(frozen=True, slots=True)
