@@ -3,7 +3,7 @@
 LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents" (2024). A
 file is a list of samples; a sample has a `conversation` of `session_N` lists of turns and `qa`,
 questions with the ids of the turns that hold the answer. A sample becomes one resource and each
-session one thread. Captions of photos (`blip_caption`) are left out: they are no words of the conversation.
+session one thread. Captions of photos (`blip_caption`) are left out: nobody said them.
 The data is not part of this project: give the path of your own copy.
 """
 

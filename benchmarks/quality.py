@@ -26,11 +26,20 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks._locomo import Question, Sample, read_samples
+from semantic_recall.context import Layout, context_bm25
+from semantic_recall.cues import role_asked_about
 from semantic_recall.embedders import EMBEDDER_NAMES, embedder_named
 from semantic_recall.postings import Postings, bm25
 from semantic_recall.protocols import Embedder
-from semantic_recall.ranking import RankingWeights, dense_scores, hybrid_scores
-from semantic_recall.terms import text_terms
+from semantic_recall.ranking import (
+    CONTEXT_WEIGHTS,
+    DEFAULT_WEIGHTS,
+    RankingWeights,
+    dense_scores,
+    hybrid_scores,
+    prior_scores,
+)
+from semantic_recall.terms import QUESTION, message_terms, text_terms
 from semantic_recall.windows import expand, merge
 
 Floats = NDArray[np.float32]
@@ -44,7 +53,7 @@ class SampleIndex:
 
     def __init__(self, sample: Sample, embedder: Embedder | None) -> None:
         texts = [turn.indexed for turn in sample.turns]
-        terms = [text_terms(text) for text in texts]
+        terms = [message_terms(text) for text in texts]
         counts = np.array([len(each) for each in terms], dtype=np.int64)
         self.sample = sample
         self.starts = sample.starts
@@ -52,6 +61,11 @@ class SampleIndex:
         self.costs = [turn.tokens for turn in sample.turns]
         self._embedder = embedder
         self._postings = Postings.build(np.concatenate(terms), counts)
+        positions = np.arange(len(texts))
+        self._layout = Layout.of(self._postings.lengths, positions, self.starts)
+        self._roles = np.array([turn.speaker for turn in sample.turns])
+        self._questions = np.zeros(len(texts), dtype=np.bool_)
+        self._questions[self._postings.rows_with(QUESTION)] = True
         self._vectors = _unit(embedder.embed_documents(texts)) if embedder else None
 
     def dense(self, question: Question) -> Floats:
@@ -65,6 +79,16 @@ class SampleIndex:
     def lexical(self, question: Question) -> Floats:
         """Return the BM25 scores."""
         return bm25([self._postings], text_terms(question.text), self._postings.lengths)
+
+    def lexical_in_context(self, question: Question) -> Floats:
+        """Return the BM25 scores that hear the neighbours too."""
+        terms = text_terms(question.text)
+        return context_bm25([self._postings], terms, self._layout, n=len(self.searchable))
+
+    def prior(self, question: Question) -> Floats:
+        """Return what speaks for a message before its words are looked at."""
+        role = role_asked_about(question.text)
+        return prior_scores(self.starts, self._questions, self._roles == role if role else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +110,7 @@ def _lexical(index: SampleIndex, question: Question) -> Floats:
 
 
 def _hybrid(index: SampleIndex, question: Question, weights: RankingWeights) -> Floats:
+    """The recipe before context: BM25 of the message alone, the neighbours' scores smoothed in."""
     return hybrid_scores(
         index.dense(question),
         index.lexical(question),
@@ -100,14 +125,27 @@ def _plain_hybrid(index: SampleIndex, question: Question) -> Floats:
     return _hybrid(index, question, RankingWeights(neighbour=0.0, thread=0.0))
 
 
+def _smoothed_hybrid(index: SampleIndex, question: Question) -> Floats:
+    return _hybrid(index, question, DEFAULT_WEIGHTS)
+
+
 def _default(index: SampleIndex, question: Question) -> Floats:
-    return _hybrid(index, question, RankingWeights())
+    return hybrid_scores(
+        index.dense(question),
+        index.lexical_in_context(question),
+        index.starts,
+        index.searchable,
+        across_threads=True,
+        prior=index.prior(question),
+        weights=CONTEXT_WEIGHTS,
+    )
 
 
 PIPELINES = (
     Pipeline("dense, neighbours 1/1 (Mastra's method)", _dense, neighbours=1),
     Pipeline("BM25", _lexical, needs_embedder=False),
     Pipeline("hybrid without smoothing", _plain_hybrid),
+    Pipeline("hybrid with smoothing", _smoothed_hybrid),
     Pipeline("default", _default, needs_embedder=False),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +103,13 @@ class Postings:
         pairs: NDArray[np.uint64] = (terms << _SHIFT) | self.rows.astype(np.uint64)
         return pairs
 
+    def rows_with(self, term: int) -> NDArray[np.int32]:
+        """Return the rows that hold a term, ascending."""
+        place = int(np.searchsorted(self.terms, np.uint32(term)))
+        if place == len(self.terms) or int(self.terms[place]) != term:
+            return self.rows[:0]
+        return self.rows[self.starts[place] : self.starts[place + 1]]
+
     @property
     def nbytes(self) -> int:
         """How many bytes the arrays take."""
@@ -140,25 +148,21 @@ def bm25(
         (n,) float32, 0 for a message that shares no term with the query.
     """
     scores = np.zeros(len(lengths), dtype=np.float32)
-    terms, weights = _query(query_terms)
-    found = _find(postings, terms) if terms else []
+    terms, repeats = count_terms(query_terms)
+    found = find_terms(postings, terms) if terms else []
     if not found:
         return scores
-    if n is None or average is None:
-        known = int(np.count_nonzero(lengths))
-        n = known if n is None else n
-        average = (
-            float(lengths.sum(dtype=np.float64)) / max(known, 1) if average is None else average
-        )
-    frequencies = _frequencies(found, terms, document_counts)
-    idf = [
-        weight * float(np.log1p((max(n - df, 0) + 0.5) / (df + 0.5)))
-        for weight, df in zip(weights, frequencies, strict=True)
-    ]
+    known = int(np.count_nonzero(lengths)) if n is None or average is None else 0
+    if average is None:
+        average = float(lengths.sum(dtype=np.float64)) / max(known, 1)
+    weights = idf(found, terms, known if n is None else n, document_counts)
     rows = np.concatenate([segment.rows[begin:end] for segment, _, begin, end in found])
     tfs = np.concatenate([segment.tfs[begin:end] for segment, _, begin, end in found])
     gain = np.repeat(
-        np.array([idf[term] * (k1 + 1.0) for _, term, _, _ in found], dtype=np.float32),
+        np.array(
+            [weights[term] * repeats[term] * (k1 + 1.0) for _, term, _, _ in found],
+            dtype=np.float32,
+        ),
         [end - begin for _, _, begin, end in found],
     )
     tf = tfs.astype(np.float32)
@@ -167,20 +171,22 @@ def bm25(
     return np.bincount(rows, weights=gain, minlength=len(lengths)).astype(np.float32)
 
 
-_Found = tuple[Postings, int, int, int]
+Found = tuple[Postings, int, int, int]
 """Segment, position of the term in the query, where its postings begin and end."""
 
 
-def _query(query_terms: NDArray[np.uint32]) -> tuple[list[int], list[int]]:
+def count_terms(query_terms: NDArray[np.uint32]) -> tuple[list[int], list[int]]:
+    """Return the distinct terms of a query and how often each occurs."""
     counts: dict[int, int] = {}
     for term in query_terms.tolist():
         counts[term] = counts.get(term, 0) + 1
     return list(counts), list(counts.values())
 
 
-def _find(postings: Sequence[Postings], terms: Sequence[int]) -> list[_Found]:
+def find_terms(postings: Sequence[Postings], terms: Sequence[int]) -> list[Found]:
+    """Return where in the segments each of `terms` is."""
     wanted = np.array(terms, dtype=np.uint32)
-    found: list[_Found] = []
+    found: list[Found] = []
     for segment in postings:
         if not len(segment.terms):
             continue
@@ -193,15 +199,16 @@ def _find(postings: Sequence[Postings], terms: Sequence[int]) -> list[_Found]:
     return found
 
 
-def _frequencies(
-    found: Sequence[_Found], terms: Sequence[int], known: Mapping[int, int] | None
-) -> list[int]:
-    if known is not None:
-        return [known.get(term, 0) for term in terms]
+def idf(
+    found: Sequence[Found], terms: Sequence[int], n: int, known: Mapping[int, int] | None
+) -> list[float]:
+    """Return the idf of each term, from `known` document counts or from what was found."""
     frequencies = [0] * len(terms)
     for _, term, begin, end in found:
         frequencies[term] += end - begin
-    return frequencies
+    if known is not None:
+        frequencies = [known.get(term, 0) for term in terms]
+    return [log1p((max(n - df, 0) + 0.5) / (df + 0.5)) for df in frequencies]
 
 
 def _heads(values: NDArray[np.uint64] | NDArray[np.uint32]) -> NDArray[np.int64]:

@@ -19,13 +19,13 @@ _SHIFT = np.uint64(32)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """The weights of `hybrid_scores`.
+    """The weights of `hybrid_scores` and `prior_scores`.
 
-    Chosen on LoCoMo (10 conversations, 1,536 questions with labelled evidence) and checked on
-    chats of people and of assistants in English and Chinese; every weight is flat around its
-    value (0.4 to 0.6 for `dense` changes the result by less than a point). Convex fusion of
-    min-max scores: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval"
-    (ACM TOIS 2023); it beat reciprocal rank fusion here by 5 points.
+    Chosen on conversations with labelled evidence (LoCoMo's, and companion chats in English and
+    Chinese); what helps only one of them was left out, and every weight is flat around its value
+    (0.4 to 0.6 for `dense` changes the result by about a point; see `benchmarks/quality.py`).
+    Convex fusion of min-max scores: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for
+    Hybrid Retrieval" (ACM TOIS 2023); it beat reciprocal rank fusion here by 5 points.
     """
 
     dense: float = 0.5
@@ -34,9 +34,19 @@ class RankingWeights:
     """How much of its better neighbour's score a message adds to its own."""
     thread: float = 0.3
     """How much of the mean of its thread's three best a message adds, in resource scope."""
+    answer: float = 0.1
+    """What a message gains when the one before it in the thread asks something."""
+    question: float = 0.05
+    """What a message that asks something loses."""
+    role: float = 0.15
+    """What a message gains when its speaker is the one the query is about."""
 
 
 DEFAULT_WEIGHTS = RankingWeights()
+"""With `bm25`."""
+
+CONTEXT_WEIGHTS = RankingWeights(neighbour=0.0)
+"""With `context_bm25`, which hears the neighbours' words: adding their scores too finds less."""
 
 
 def hybrid_scores(
@@ -46,6 +56,7 @@ def hybrid_scores(
     searchable: NDArray[np.bool_],
     *,
     across_threads: bool,
+    prior: NDArray[np.float32] | None = None,
     weights: RankingWeights = DEFAULT_WEIGHTS,
 ) -> NDArray[np.float32]:
     """Score messages by meaning, words, neighbours and thread.
@@ -53,18 +64,20 @@ def hybrid_scores(
     Both kinds of score are scaled to 0..1 over the searchable messages and mixed; for a message
     without a vector the words count alone.
     Then each adds a share of its better neighbour in the thread, and with `across_threads` a share
-    of the mean of its thread's three best (of all, in a thread with fewer).
+    of the mean of its thread's three best (of all, in a thread with fewer). `prior` is added at
+    the end.
 
     Args:
         dense: (n,) cosine similarity to the query; NaN without a vector.
-        lexical: (n,) BM25, >= 0.
+        lexical: (n,) BM25, >= 0, best from `context_bm25`.
         starts: (T,) the first position of each thread, strictly ascending from 0.
         searchable: (n,) what can be a hit; the others count as 0 beside their neighbours.
         across_threads: True when the scope is a resource.
+        prior: (n,) from `prior_scores`; None for none.
         weights: The weights.
 
     Returns:
-        (n,) float32, >= 0, and -inf where not searchable.
+        (n,) float32, and -inf where not searchable.
     """
     if not len(searchable):
         return np.zeros(0, dtype=np.float32)
@@ -80,8 +93,42 @@ def hybrid_scores(
         scores += np.float32(weights.neighbour) * _better_neighbour(scores, starts)
     if across_threads and weights.thread:
         scores += np.float32(weights.thread) * _thread_best(scores, starts, searchable)
+    if prior is not None:
+        scores += prior
     result: NDArray[np.float32] = np.where(searchable, scores, _NEVER)
     return result
+
+
+def prior_scores(
+    starts: NDArray[np.int64],
+    questions: NDArray[np.bool_],
+    favoured: NDArray[np.bool_] | None = None,
+    *,
+    weights: RankingWeights = DEFAULT_WEIGHTS,
+) -> NDArray[np.float32]:
+    """Return what speaks for a message before its words are looked at.
+
+    A message that asks something seldom answers anything, the one after it often does; and a
+    query like "what did you suggest?" is about what the assistant said.
+
+    Args:
+        starts: (T,) the first position of each thread, strictly ascending from 0.
+        questions: (n,) which messages ask something (`terms.QUESTION`).
+        favoured: (n,) which messages are of the role that the query is about, see
+            `cues.role_asked_about`; None when it is about none.
+        weights: The weights.
+
+    Returns:
+        (n,) float32.
+    """
+    asked = np.zeros(len(questions), dtype=np.bool_)
+    asked[1:] = questions[:-1]
+    asked[starts] = False
+    scores: NDArray[np.float32] = np.float32(weights.answer) * asked.astype(np.float32)
+    scores -= np.float32(weights.question) * questions
+    if favoured is not None:
+        scores += np.float32(weights.role) * favoured
+    return scores
 
 
 def dense_scores(dense: NDArray[np.float32], searchable: NDArray[np.bool_]) -> NDArray[np.float32]:

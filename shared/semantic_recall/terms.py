@@ -73,6 +73,12 @@ class _Stemmers(threading.local):
 _stemmers = _Stemmers()
 
 
+QUESTION = crc32(b"?")
+"""The hashed term in `message_terms` of a message that asks something. No word has it."""
+
+_QUESTION_MARKS: Pattern[str] = re.compile("[?？؟\u037e]")
+
+
 def tokenize(text: str) -> list[str]:
     """Return the search terms of a text in text order, with repetitions.
 
@@ -106,6 +112,18 @@ def text_terms(text: str) -> NDArray[np.uint32]:
         if len(found) >= MAX_TERMS:
             break
     return np.array(found[:MAX_TERMS], dtype=np.uint32)
+
+
+def message_terms(text: str) -> NDArray[np.uint32]:
+    """Return `text_terms`, and `QUESTION` at the end if a question mark stands in the text.
+
+    What is stored for a message: `ranking.prior_scores` wants to know what is a question. A query
+    is searched by `text_terms`, so that it does not find every question.
+    """
+    terms = text_terms(text)
+    if _QUESTION_MARKS.search(text, 0, MAX_CHARACTERS):
+        return np.append(terms, np.uint32(QUESTION))
+    return terms
 
 
 def _crc(term: str) -> int:

@@ -120,6 +120,12 @@ def test_counts_above_the_largest_are_cut() -> None:
     assert postings.lengths.tolist() == [70_000]
 
 
+@given(documents, st.integers(0, 14) | st.just(2**32 - 1))
+def test_rows_with_a_term(texts: Documents, term: int) -> None:
+    expected = [3 + row for row, text in enumerate(texts) if term in text]
+    assert build(texts, 3).rows_with(term).tolist() == expected
+
+
 def test_nbytes_is_the_sum_of_the_arrays() -> None:
     postings = build([[1, 2], [2]])
     # terms 2 x 4, starts 3 x 8, rows 3 x 4, tfs 3 x 2, lengths 2 x 4

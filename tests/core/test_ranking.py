@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from semantic_recall.ranking import RankingWeights, dense_scores, hybrid_scores, select
+from semantic_recall.ranking import (
+    RankingWeights,
+    dense_scores,
+    hybrid_scores,
+    prior_scores,
+    select,
+)
 
 Floats = NDArray[np.float32]
 NAN = float("nan")
@@ -40,7 +46,10 @@ def plain_hybrid(
     base = words
     if any(known):
         meaning = scaled(dense, known)
-        base = [0.5 * m + 0.5 * w for m, w in zip(meaning, words, strict=True)]
+        # Without a vector the words count alone.
+        base = [
+            0.5 * (m if k else w) + 0.5 * w for m, w, k in zip(meaning, words, known, strict=True)
+        ]
     scores: list[float] = []
     at = 0
     for size in sizes:
@@ -117,6 +126,31 @@ def test_weights_change_the_mixture() -> None:
         weights=weights,
     )
     assert scores.tolist() == [0.0, 0.5, 1.0]
+
+
+def test_the_prior_favours_answers_and_the_role_asked_about() -> None:
+    starts = np.array([0, 3])
+    asks = np.array([True, False, True, False, True])
+    weights = RankingWeights(answer=4.0, question=1.0, role=0.5)
+    assert prior_scores(starts, asks, weights=weights).tolist() == [-1, 4, -1, 0, -1]
+    user = np.array([True, False, True, False, False])
+    favoured = prior_scores(starts, asks, user, weights=weights)
+    assert favoured.tolist() == [-0.5, 4, -0.5, 0, -1]
+    nothing = prior_scores(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_))
+    assert nothing.tolist() == []
+
+
+@given(conversations())
+def test_the_prior_is_added_at_the_end(
+    conversation: tuple[list[float], list[float], list[int], list[bool]],
+) -> None:
+    dense, lexical, sizes, searchable = conversation
+    starts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, dtype=np.int64)
+    arrays = (floats(*dense), floats(*lexical), starts, np.array(searchable, dtype=np.bool_))
+    prior = -np.arange(len(dense), dtype=np.float32)
+    plain = hybrid_scores(*arrays, across_threads=True)
+    with_prior = hybrid_scores(*arrays, across_threads=True, prior=prior)
+    np.testing.assert_allclose(with_prior, plain + prior, atol=1e-5)
 
 
 def test_dense_scores_are_the_cosines() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from semantic_recall import terms
 from semantic_recall._scripts import STOP_WORDS
-from semantic_recall.terms import hash_terms, text_terms, tokenize
+from semantic_recall.terms import QUESTION, hash_terms, message_terms, text_terms, tokenize
 
 
 @pytest.mark.parametrize(
@@ -117,6 +117,18 @@ def test_threads_get_the_same_terms() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("text", ["Why?", "真的吗？", "لماذا؟", "Is it? Yes."])
+def test_a_message_that_asks_is_marked(text: str) -> None:
+    assert message_terms(text).tolist() == [*text_terms(text).tolist(), QUESTION]
+    assert QUESTION not in text_terms(text).tolist()
+
+
+@given(st.text())
+def test_a_message_that_does_not_ask_has_the_terms_of_its_text(text: str) -> None:
+    text = text.translate(dict.fromkeys(map(ord, "?？؟\u037e")))
+    assert message_terms(text).tolist() == text_terms(text).tolist()
 
 
 def test_stop_words_are_folded_words() -> None:
