@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from semantic_recall.errors import StoreError
 from semantic_recall.samples import conversations
 from tests.core.cli_support import run, run_json, said, write_lines
 
@@ -176,6 +177,12 @@ def test_a_missing_memory_is_an_error_and_not_made(
     assert result.stderr.startswith(f"error: there is no memory in {path}")
     assert result.stderr.count("\n") == 1
     assert not path.exists()
+
+
+def test_debug_keeps_the_traceback(tmp_path: Path) -> None:
+    result = run("stats", "--path", tmp_path / "nowhere", "--debug", code=1)
+    assert isinstance(result.exception, StoreError)
+    assert result.stderr == ""
 
 
 def test_the_path_comes_from_the_environment(

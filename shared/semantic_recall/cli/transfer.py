@@ -98,7 +98,11 @@ def import_(
             resource_id=owner(resource),
         )
         memory = stack.enter_context(memory_at(path, embedder=embedder.argument, create=True))
-        done = import_file(memory, source, importer, defaults)
+        try:
+            done = import_file(memory, source, importer, defaults)
+        except KeyboardInterrupt:
+            output.note("what was stored stays; import the file again to go on")
+            raise
     if as_json:
         output.emit(
             {
