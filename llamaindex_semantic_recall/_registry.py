@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from semantic_recall import SemanticRecall
-from semantic_recall.errors import ConfigurationError
+from semantic_recall.errors import ConfigurationError, StoreClosedError
 
 if TYPE_CHECKING:
     from llamaindex_semantic_recall.memory import SemanticRecallMemory
@@ -45,6 +45,14 @@ def memory_id(recall: SemanticRecall) -> str:
     return recall._store.setting("memory_id", uuid.uuid4().hex)
 
 
+def serves(recall: SemanticRecall, wanted: str) -> bool:
+    """Tell whether `recall` is open and is the memory with this id."""
+    try:
+        return memory_id(recall) == wanted
+    except StoreClosedError:
+        return False
+
+
 def opened(wanted: str) -> SemanticRecall:
     """Return the opened memory with this id.
 
@@ -52,7 +60,7 @@ def opened(wanted: str) -> SemanticRecall:
         ConfigurationError: It is not open in this process.
     """
     for recall in list(_opened):
-        if memory_id(recall) == wanted:
+        if serves(recall, wanted):
             return recall
     raise ConfigurationError(
         "a serialised SemanticRecallMemory belongs to a memory that is not open in this process; "

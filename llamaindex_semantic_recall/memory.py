@@ -279,9 +279,7 @@ class SemanticRecallMemory(BaseMemory):
             key: value for key, value in {**data, **kwargs}.items() if key in cls.model_fields
         }
         living = _registry.find(data["instance_id"])
-        if isinstance(living, cls) and all(
-            getattr(living, key) == values[key] for key in ("thread_id", "resource_id")
-        ):
+        if isinstance(living, cls) and living._is(values, data["memory_id"]):
             return living
         if values["options"] is not None:
             values["options"] = from_json(values["options"])
@@ -289,6 +287,10 @@ class SemanticRecallMemory(BaseMemory):
         memory._instance_id = data["instance_id"]
         _registry.add(memory._thread.recall, memory._instance_id, memory)
         return memory
+
+    def _is(self, values: Mapping[str, Any], memory_id: str) -> bool:
+        same = all(getattr(self, key) == values[key] for key in ("thread_id", "resource_id"))
+        return same and _registry.serves(self._thread.recall, memory_id)
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, Any]]]:
         return type(self).from_dict, (self.to_dict(),)
