@@ -242,7 +242,7 @@ class RecallCore:
             bytes=size["bytes"],
             embedder=None if space is None else space.name,
             dimensions=None if space is None else space.dimensions,
-            owns_index=self._indexer.index() is not None,
+            owns_index=self._indexer.owns_index,
             cache_bytes=self._cache.nbytes,
         )
 

@@ -21,10 +21,11 @@ class ForgetReceipt:
     threads: int
     vectors: int
     remaining: Mapping[str, int]
-    """By place, after the removal: all zero. "outbox" is not while the process that owns the
-    vector index has still to take the vectors out of it."""
+    """By place, after the removal: all zero. "outbox" is not while the vector index has still to
+    be changed by the process that owns it."""
     secure: bool
-    """True when the freed bytes were overwritten too."""
+    """True when the freed bytes were overwritten too, in the database and the vector index.
+    False after `secure=True` means that another process owns the index: scrub it there."""
 
     @property
     def complete(self) -> bool:
@@ -72,16 +73,20 @@ class Eraser:
         self._cache.drop(resource_id)
         if self._vectorizer is not None:
             self._vectorizer.clear()
-        self._indexer.flush()
-        if secure:
-            self._store.scrub()
-            index = self._indexer.index()
-            if index is not None:
-                index.scrub()
+        # A bulk flush opens the index even with nothing to write, so that it can be scrubbed.
+        self._indexer.flush(bulk=secure, embed=False)
+        scrubbed = secure and self._scrub()
         return ForgetReceipt(
             messages=removal.messages,
             threads=removal.threads,
             vectors=removal.vectors,
             remaining=self._store.remains(removal.keys),
-            secure=secure,
+            secure=scrubbed,
         )
+
+    def _scrub(self) -> bool:
+        self._store.scrub()
+        index = self._indexer.index()
+        if index is not None:
+            index.scrub()
+        return index is not None or not self._indexer.has_index

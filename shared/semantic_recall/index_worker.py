@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import sys
@@ -11,13 +10,9 @@ import time
 import weakref
 from collections.abc import Callable
 
-from semantic_recall.errors import (
-    IndexLockedError,
-    SemanticRecallError,
-    StoreClosedError,
-    VectorIndexError,
-)
+from semantic_recall.errors import StoreClosedError, VectorIndexError
 from semantic_recall.index_operations import apply
+from semantic_recall.owned_index import OwnedIndex
 from semantic_recall.protocols import MessageStore, VectorIndex
 from semantic_recall.types import VectorSpace
 
@@ -32,8 +27,6 @@ LAG_SECONDS = 1.0
 """... and how long it lets itself be put off by that."""
 POLL_SECONDS = 2.0
 """How often it looks for what other processes have stored, and for retries that became due."""
-LOCKED_SECONDS = 5.0
-"""How often it tries to own an index that another process owns."""
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 60.0
 """A failing index is tried again after 0.5, 1, 2, ... seconds, at most this."""
@@ -50,7 +43,7 @@ class IndexWorker:
         logger: logging.Logger,
     ) -> None:
         self._store = store
-        self._open_index = open_index
+        self._owned = OwnedIndex(store, open_index, logger, at_exit=lambda: self.close(5.0))
         self._embed_pending = embed_pending
         self._logger = logger
         self._closing = False
@@ -59,7 +52,7 @@ class IndexWorker:
 
     def _renew(self) -> None:
         """Begin without thread and index; in a forked child, without touching the parent's."""
-        self.index: VectorIndex | None = None
+        self._owned.renew()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._turn = threading.Lock()  # whoever holds it embeds and writes
@@ -67,10 +60,18 @@ class IndexWorker:
         self._woken_at = 0.0
         self._wanted = False
         self._failures = 0
-        self._locked = False
         self._retry_at = 0.0
 
-    # -- from any thread ----------------------------------------------------------------------
+    @property
+    def has_index(self) -> bool:
+        """Whether there is an index to open."""
+        return self._owned.can_open
+
+    @property
+    def index(self) -> VectorIndex | None:
+        """The index, if it is open."""
+        return self._owned.index
+
     def wake(self) -> None:
         """Start the thread if need be, and tell it that there may be work."""
         self._woken_at = time.monotonic()
@@ -89,19 +90,19 @@ class IndexWorker:
 
     def wanted_index(self) -> VectorIndex | None:
         """Return the index, or let the thread open it for the next time."""
-        if self.index is None and self._open_index is not None and not self._closing:
+        if self.index is None and self.has_index and not self._closing:
             self._wanted = True
             self.wake()
         return self.index
 
-    def flush(self, deadline: float | None, *, bulk: bool) -> bool:
+    def flush(self, deadline: float | None, *, bulk: bool, embed: bool) -> bool:
         """Work in this thread until nothing is left, the deadline, or a failure."""
         if not self._take_turn(deadline):
             return False
         try:
             self._wanted = self._wanted or bulk
             while not self._closing:
-                if not self._step(BULK_BATCH if bulk else SERVING_BATCH):
+                if not self._step(BULK_BATCH if bulk else SERVING_BATCH, embed=embed):
                     return True
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
@@ -115,10 +116,10 @@ class IndexWorker:
     def rebuild(self, space: VectorSpace) -> None:
         """Drop a space from the index and queue all of it."""
         with self._turn:
-            index = self._owned()
+            index = self._owned.opened()
             if index is not None:
                 index.drop(space)
-            # After the drop: should the process end in between, `_owned` finds the index empty.
+            # After the drop: should the process end in between, the index is found empty.
             self._store.queue_all(space)
             self._retry_at = 0.0
         self.wake()
@@ -132,7 +133,7 @@ class IndexWorker:
             thread.join(timeout)
         if self._take_turn(deadline):
             try:
-                self._close_index()
+                self._owned.close()
             finally:
                 self._turn.release()
 
@@ -141,10 +142,7 @@ class IndexWorker:
         self._closing = True
         self._signal.set()
         if self._thread is None:
-            atexit.unregister(self._at_exit)
-
-    def _at_exit(self) -> None:
-        self.close(5.0)
+            self._owned.forget_exit()
 
     def _take_turn(self, deadline: float | None) -> bool:
         if deadline is None:
@@ -167,7 +165,7 @@ class IndexWorker:
                 # Writing holds the GIL: leave the other threads as much time as was taken.
                 time.sleep(min(time.monotonic() - began, QUIET_SECONDS))
         with self._turn:
-            self._close_index()
+            self._owned.close()
 
     def _wait_for_quiet(self) -> None:
         began = time.monotonic()
@@ -192,27 +190,36 @@ class IndexWorker:
         return 0.0 if more else POLL_SECONDS
 
     # -- with the turn ------------------------------------------------------------------------
-    def _step(self, limit: int, *, patient: bool = False) -> bool:
+    def _step(self, limit: int, *, patient: bool = False, embed: bool = True) -> bool:
         """Embed a batch and replay up to `limit` operations; True when there may be more.
 
         `patient` waits until a failed or locked index is to be tried again.
         """
-        more = self._embed()
-        if self._open_index is None or (patient and time.monotonic() < self._retry_at):
+        more = embed and self._embed()
+        if not self.has_index:
+            return self._discard() or more
+        if patient and time.monotonic() < max(self._retry_at, self._owned.retry_at):
             return more
         if self.index is None and not self._wanted and not self._store.operations(limit=1):
             return more  # nothing is worth opening the index for
-        index = self._owned()
+        index = self._owned.opened()
         self._wanted = False
+        if index is None:
+            return more
         # Read once the index is open: opening may queue all of it.
-        operations = self._store.operations(limit=limit) if index is not None else []
-        if index is not None and operations:
+        operations = self._store.operations(limit=limit)
+        if operations:
             apply(index, operations)
             self._store.acknowledge(operations)
-            more = True
-        if index is not None:
-            self._succeeded()
-        return more
+        self._succeeded()
+        return more or bool(operations)
+
+    def _discard(self) -> bool:
+        """Take off the queue what no index will ever want; True when there may be more."""
+        operations = self._store.operations(limit=BULK_BATCH)
+        if operations:
+            self._store.acknowledge(operations)
+        return bool(operations)
 
     def _embed(self) -> bool:
         """Embed a batch of what is due; True when there is more."""
@@ -231,41 +238,6 @@ class IndexWorker:
                 return due[0].key if due else None
         return None
 
-    def _owned(self) -> VectorIndex | None:
-        """Return the index, opened if it can be; None while another process owns it."""
-        if self.index is not None or self._open_index is None:
-            return self.index
-        try:
-            index = self._open_index()
-        except IndexLockedError as error:
-            if not self._locked:
-                self._logger.info("%s", error)
-            self._locked = True
-            self._retry_at = time.monotonic() + LOCKED_SECONDS
-            return None
-        self._locked = False
-        try:
-            for info in self._store.spaces():
-                # Somebody deleted the index, or it was damaged and given up.
-                if info.vectors and _is_empty(index, info.space):
-                    self._store.queue_all(info.space)
-        except BaseException:
-            index.close()
-            raise
-        self.index = index
-        # Registered after the index's own exit handlers, so it runs before them.
-        atexit.register(self._at_exit)
-        return index
-
-    def _close_index(self) -> None:
-        atexit.unregister(self._at_exit)
-        index, self.index = self.index, None
-        if index is not None:
-            try:
-                index.close()
-            except SemanticRecallError as error:
-                self._logger.warning("the vector index did not close: %s", error)
-
     def _failed(self, error: Exception) -> None:
         if not self._failures:
             self._logger.warning(
@@ -282,13 +254,6 @@ class IndexWorker:
             self._logger.info("the background indexer works again")
         self._failures = 0
         self._retry_at = 0.0
-
-
-def _is_empty(index: VectorIndex, space: VectorSpace) -> bool:
-    try:
-        return next(index.ids(space), None) is None
-    except VectorIndexError:
-        return False  # damaged: `rebuild` needs it open
 
 
 _workers: weakref.WeakSet[IndexWorker] = weakref.WeakSet()

@@ -27,7 +27,7 @@ class Indexer:
         store: The truth.
         open_index: Opens the vector index, which is closed with the indexer. It raises
             `IndexLockedError` while another process owns it; that one then indexes for all.
-            None: there is no index, and what the store queues for one stays queued.
+            None: there is no index, and what the store queues for one is dropped.
         embed_pending: Embeds up to so many due pending messages; returns how many it finished.
             Postpones what fails instead of raising `EmbedderError`. None: nothing is embedded.
         logger: Told once when something begins to fail, with the cause, and once when it ends.
@@ -49,13 +49,16 @@ class Indexer:
         """Tell the thread that there may be work; cheap, from any thread."""
         self._worker.wake()
 
-    def flush(self, timeout: float | None = None, *, bulk: bool = False) -> bool:
+    def flush(
+        self, timeout: float | None = None, *, bulk: bool = False, embed: bool = True
+    ) -> bool:
         """Do all the work in the calling thread, without waiting for a retry to become due.
 
         Args:
             timeout: Seconds; checked between batches. None: as long as it takes.
             bulk: Use large batches, which block other threads for longer, and open the index
                 even when there is nothing to write.
+            embed: False only brings the index up to date, and waits for no embedder.
 
         Returns:
             True when no due message waits for vectors and, if this process owns the index,
@@ -67,7 +70,7 @@ class Indexer:
             StoreError: The store failed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        return self._worker.flush(deadline, bulk=bulk)
+        return self._worker.flush(deadline, bulk=bulk, embed=embed)
 
     def index(self) -> VectorIndex | None:
         """Return the index if this process owns it; else None, and the thread tries to open it."""
@@ -77,6 +80,11 @@ class Indexer:
     def owns_index(self) -> bool:
         """Whether this process has the index open."""
         return self._worker.index is not None
+
+    @property
+    def has_index(self) -> bool:
+        """Whether there is an index at all, owned by this process or by another."""
+        return self._worker.has_index
 
     def rebuild(self, space: VectorSpace) -> None:
         """Drop a space from the index, readable or not, and write it anew from the store.

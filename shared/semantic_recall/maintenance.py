@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semantic_recall.errors import EmbedderError
+from semantic_recall.errors import EmbedderError, VectorIndexError
 from semantic_recall.indexer import Indexer
 from semantic_recall.protocols import Embedder, MessageStore, Progress, SpaceInfo
 from semantic_recall.settings import Settings
@@ -43,12 +43,15 @@ class VerifyReport:
     """Vectors in the index that the store does not have."""
     pending: int = 0
     """Messages that wait for their vectors."""
+    damage: str | None = None
+    """Why the index cannot be read; every vector then counts as missing."""
     repaired: bool = False
 
     @property
     def ok(self) -> bool:
         """True when nothing is wrong (any more)."""
-        return not self.problems and (self.repaired or not (self.missing or self.orphans))
+        differs = self.missing or self.orphans or self.damage
+        return not self.problems and (self.repaired or not differs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,7 @@ def reindex(
             "recall still uses the old vectors; run reindex again when the embedder works"
         )
     store.add_space(space, active=True)
+    indexer.flush(bulk=True)  # opens the index, so that the old space can be dropped from it
     if old is not None and old.space != space:
         store.drop_space(old.space)
         index = indexer.index()
@@ -148,7 +152,13 @@ def verify(
     index = indexer.index()
     if index is None:
         return VerifyReport(problems=problems, vectors=size["vectors"], pending=size["pending"])
-    indexed = set(index.ids(space))
+    damage = None
+    indexed: set[str] = set()
+    try:
+        indexed.update(index.ids(space))
+    except VectorIndexError as error:
+        damage = str(error)
+        indexed.clear()
     total = size["vectors"]
     missing = known = 0
     for known, (vector, _) in enumerate(store.vector_ids(space), start=1):
@@ -159,7 +169,7 @@ def verify(
         if progress is not None and known % 1000 == 0:
             progress(known, total)
     orphans = len(indexed)
-    repaired = repair and bool(missing or orphans)
+    repaired = repair and bool(missing or orphans or damage)
     if repaired:
         indexer.rebuild(space)
         indexer.flush(bulk=True)
@@ -170,6 +180,7 @@ def verify(
         missing=missing,
         orphans=orphans,
         pending=size["pending"],
+        damage=damage,
         repaired=repaired,
     )
 

@@ -1,0 +1,104 @@
+"""The vector index of this process: opened when wanted, and closed before the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import time
+from collections.abc import Callable
+
+from semantic_recall.errors import IndexLockedError, SemanticRecallError, VectorIndexError
+from semantic_recall.protocols import MessageStore, VectorIndex
+from semantic_recall.types import VectorSpace
+
+LOCKED_SECONDS = 5.0
+"""How often owning an index is tried that another process owns."""
+
+
+class OwnedIndex:
+    """Opens and closes the vector index; used by one thread at a time.
+
+    Args:
+        store: Fills an index that was found empty.
+        open_index: Opens the index, or raises `IndexLockedError`; None: there is none.
+        logger: Told when another process owns the index.
+        at_exit: Called when the process ends with the index open.
+    """
+
+    def __init__(
+        self,
+        store: MessageStore,
+        open_index: Callable[[], VectorIndex] | None,
+        logger: logging.Logger,
+        *,
+        at_exit: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._open_index = open_index
+        self._logger = logger
+        self._at_exit = at_exit
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin without an index; in a forked child, without touching the parent's."""
+        self.index: VectorIndex | None = None
+        self.retry_at = 0.0
+        """When an index that another process owns is to be tried again."""
+        self._locked = False
+
+    @property
+    def can_open(self) -> bool:
+        """Whether there is an index to open."""
+        return self._open_index is not None
+
+    def opened(self) -> VectorIndex | None:
+        """Return the index, opened if it can be; None while another process owns it.
+
+        Raises:
+            VectorIndexError: It cannot be opened.
+        """
+        if self.index is not None or self._open_index is None:
+            return self.index
+        try:
+            index = self._open_index()
+        except IndexLockedError as error:
+            if not self._locked:
+                self._logger.info("%s", error)
+            self._locked = True
+            self.retry_at = time.monotonic() + LOCKED_SECONDS
+            return None
+        self._locked = False
+        self.retry_at = 0.0
+        try:
+            for info in self._store.spaces():
+                # Somebody deleted the index, or it was damaged and given up.
+                if info.vectors and _is_empty(index, info.space):
+                    self._store.queue_all(info.space)
+        except BaseException:
+            index.close()
+            raise
+        self.index = index
+        # Registered after the index's own exit handlers, so it runs before them.
+        atexit.register(self._at_exit)
+        return index
+
+    def close(self) -> None:
+        """Close the index if it is open; a failure is logged."""
+        self.forget_exit()
+        index, self.index = self.index, None
+        if index is not None:
+            try:
+                index.close()
+            except SemanticRecallError as error:
+                self._logger.warning("the vector index did not close: %s", error)
+
+    def forget_exit(self) -> None:
+        """Do nothing when the process ends."""
+        atexit.unregister(self._at_exit)
+
+
+def _is_empty(index: VectorIndex, space: VectorSpace) -> bool:
+    try:
+        return next(index.ids(space), None) is None
+    except VectorIndexError:
+        return False  # damaged: `rebuild` needs it open
