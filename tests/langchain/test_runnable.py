@@ -276,15 +276,19 @@ async def test_an_input_whose_messages_cannot_be_found_is_refused(
         await run(chain, {"question": QUESTION, "mood": "kind"}, run_in("new"))
 
 
-async def test_a_stream_that_the_consumer_leaves_keeps_the_question(
+async def test_a_stream_that_the_consumer_leaves_stores_no_half_answer(
     memory: SemanticRecall,
 ) -> None:
-    chain = RunnableWithSemanticRecall(ScriptedModel.of("one two three"), memory)
-    stream = chain.astream([HumanMessage(QUESTION)], run_in("new"))
-    async for _ in stream:
-        break
-    await stream.aclose()  # type: ignore[attr-defined]
-    assert texts(memory, "new") == ["x"]
+    chain = RunnableWithSemanticRecall(ScriptedModel.of("one two", "three four"), memory)
+    stream: Any = chain.stream(QUESTION, run_in("sync"))
+    assert next(stream).text == "one"
+    stream.close()
+    parts: Any = chain.astream(QUESTION, run_in("async"))
+    assert (await anext(parts)).text == "three"
+    await parts.aclose()
+    assert texts(memory, "sync") == texts(memory, "async") == []
+    await _ainvoke(chain, QUESTION, run_in("sync"))
+    assert texts(memory, "sync") == [QUESTION, f"answer to {QUESTION}"]
 
 
 async def test_a_failing_memory_costs_no_answer(
