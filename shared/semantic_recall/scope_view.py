@@ -15,38 +15,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from semantic_recall.postings import Postings, bm25
+from semantic_recall.postings import bm25
 from semantic_recall.protocols import ScopeRows
+from semantic_recall.segments import Segment, compacted, segment_of
 from semantic_recall.types import Vector
 
 _Number = TypeVar("_Number", np.int64, np.int32, np.float32, np.bool_)
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """What one load brought: terms of new slots, and vectors of new or earlier slots."""
-
-    rows: int
-    postings: Postings
-    vectors: NDArray[np.float32]
-    """(m, dimensions) normalised, so that a dot product is a cosine."""
-    owners: NDArray[np.int64]
-    """(m,) the slot of each vector."""
-
-    def merged(self, later: Segment) -> Segment:
-        """Return one segment for this one and the next."""
-        vectors = [s.vectors for s in (self, later) if len(s.owners)]
-        return Segment(
-            self.rows + later.rows,
-            Postings.merge(self.postings, later.postings),
-            np.concatenate(vectors) if vectors else self.vectors,
-            np.concatenate((self.owners, later.owners)),
-        )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the arrays."""
-        return self.vectors.nbytes + self.owners.nbytes + self.postings.nbytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +67,7 @@ class ScopeView:
             role_names=names,
             lengths=rows.term_counts.astype(np.float32),
             has_vector=_marked(len(rows.keys), owners),
-            segments=(_segment(rows, owners, first_slot=0),),
+            segments=(segment_of(rows, owners, first_slot=0),),
         )
 
     def extended(self, rows: ScopeRows) -> ScopeView | None:
@@ -118,7 +92,7 @@ class ScopeView:
         names = tuple(dict.fromkeys(self.role_names + tuple(fresh.roles)))
         numbers = {name: number for number, name in enumerate(names)}
         roles = np.fromiter((numbers[role] for role in fresh.roles), np.int32, len(fresh.keys))
-        segment = _segment(fresh, owners[wanted], first_slot=count, vectors=rows.vectors[wanted])
+        segment = segment_of(fresh, owners[wanted], first_slot=count, vectors=rows.vectors[wanted])
         has_vector = np.concatenate((self.has_vector, np.zeros(len(fresh.keys), np.bool_)))
         has_vector[owners[wanted]] = True
         return _arranged(
@@ -132,7 +106,7 @@ class ScopeView:
             role_names=names,
             lengths=np.concatenate((self.lengths, fresh.term_counts.astype(np.float32))),
             has_vector=has_vector,
-            segments=_compacted((*self.segments, segment)),
+            segments=compacted((*self.segments, segment)),
         )
 
     def dense(self, query: Vector) -> NDArray[np.float32]:
@@ -244,23 +218,6 @@ def _arranged(
     )
 
 
-def _segment(
-    rows: ScopeRows,
-    owners: NDArray[np.int64],
-    *,
-    first_slot: int,
-    vectors: NDArray[np.float32] | None = None,
-) -> Segment:
-    vectors = rows.vectors if vectors is None else vectors
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return Segment(
-        len(rows.keys),
-        Postings.build(rows.terms, rows.term_counts, first_slot),
-        np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0),
-        owners,
-    )
-
-
 def _only(rows: ScopeRows, wanted: NDArray[np.bool_]) -> ScopeRows:
     """Return the wanted rows, without vectors."""
     if wanted.all():
@@ -282,23 +239,6 @@ def _only(rows: ScopeRows, wanted: NDArray[np.bool_]) -> ScopeRows:
         vector_keys=np.zeros(0, np.int64),
         vectors=np.zeros((0, 0), np.float32),
     )
-
-
-def _compacted(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """Merge from the end until each segment is at least twice as large as the next.
-
-    The merging of a binary counter: n messages that arrive one by one are copied about log2(n)
-    times each, and a search meets at most log2(n) segments.
-    """
-    merged = list(segments)
-    while len(merged) > 1 and _weight(merged[-1]) * 2 > _weight(merged[-2]):
-        later = merged.pop()
-        merged[-1] = merged[-1].merged(later)
-    return tuple(merged)
-
-
-def _weight(segment: Segment) -> int:
-    return max(segment.rows, len(segment.owners))
 
 
 def _marked(size: int, places: NDArray[np.int64]) -> NDArray[np.bool_]:

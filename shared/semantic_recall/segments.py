@@ -1,0 +1,80 @@
+"""What a view of a scope is made of: a large segment, and small ones for what came since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semantic_recall.postings import Postings
+from semantic_recall.protocols import ScopeRows
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one load brought: terms of new slots, and vectors of new or earlier slots."""
+
+    rows: int
+    postings: Postings
+    vectors: NDArray[np.float32]
+    """(m, dimensions) normalised, so that a dot product is a cosine."""
+    owners: NDArray[np.int64]
+    """(m,) the slot of each vector."""
+
+    def merged(self, later: Segment) -> Segment:
+        """Return one segment for this one and the next."""
+        vectors = [s.vectors for s in (self, later) if len(s.owners)]
+        return Segment(
+            self.rows + later.rows,
+            Postings.merge(self.postings, later.postings),
+            np.concatenate(vectors) if vectors else self.vectors,
+            np.concatenate((self.owners, later.owners)),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the arrays."""
+        return self.vectors.nbytes + self.owners.nbytes + self.postings.nbytes
+
+
+def segment_of(
+    rows: ScopeRows,
+    owners: NDArray[np.int64],
+    *,
+    first_slot: int,
+    vectors: NDArray[np.float32] | None = None,
+) -> Segment:
+    """Return the segment of `rows` whose slots begin at `first_slot`.
+
+    Args:
+        rows: Messages in order of keys.
+        owners: The slot of each vector.
+        first_slot: The slot of the first message.
+        vectors: (m, dimensions), if not those of `rows`.
+    """
+    vectors = rows.vectors if vectors is None else vectors
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return Segment(
+        len(rows.keys),
+        Postings.build(rows.terms, rows.term_counts, first_slot),
+        np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0),
+        owners,
+    )
+
+
+def compacted(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+    """Merge from the end until each segment is at least twice as large as the next.
+
+    The merging of a binary counter: n messages that arrive one by one are copied about log2(n)
+    times each, and a search meets at most log2(n) segments.
+    """
+    merged = list(segments)
+    while len(merged) > 1 and _weight(merged[-1]) * 2 > _weight(merged[-2]):
+        later = merged.pop()
+        merged[-1] = merged[-1].merged(later)
+    return tuple(merged)
+
+
+def _weight(segment: Segment) -> int:
+    return max(segment.rows, len(segment.owners))
