@@ -231,7 +231,8 @@ class RecallCore:
     def stats(self) -> Stats:
         """Return the size and state of the memory."""
         size = self._store.size()
-        space = None if self._embedder is None else self._embedder.space
+        active = maintenance.active_space(self._store)
+        space = None if active is None else active.space
         return Stats(
             messages=size["messages"],
             threads=size["threads"],
@@ -273,22 +274,18 @@ class RecallCore:
             repair: Rebuild the vector index from the store when they differ.
             progress: Called with the vectors compared and their number.
         """
-        space = None if self._embedder is None else self._embedder.space
-        return maintenance.verify(
-            self._store, self._indexer, space, repair=repair, progress=progress
-        )
+        return maintenance.verify(self._store, self._indexer, repair=repair, progress=progress)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything stored is embedded and indexed; False when time ran out.
 
-        Messages that the embedder refused are tried once more and not waited for. What the
-        vector index of another process has to catch up on is left to that process.
+        What the embedder refused is tried once more and not waited for; what the vector index of
+        another process has to catch up on is left to that process.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._vectorizer is not None:
-            # Here, and not only in the background, because a flush also tries what failed before
-            # and whose time to be tried again has not come. Twice in vain is enough: a batch that
-            # fails as a whole is tried one by one the second time.
+            # Not left to the background, which waits with what failed before. Twice in vain is
+            # enough: a batch that fails as a whole is tried one by one the second time.
             in_vain = 0
             while in_vain < 2:
                 done = self._vectorizer.embed_pending(maintenance.BATCH, due_only=False)

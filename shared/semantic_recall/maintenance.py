@@ -69,6 +69,7 @@ class Stats:
     bytes: int
     """Size of the SQL database."""
     embedder: str | None
+    """The fingerprint of the vectors; None in a memory without vectors."""
     dimensions: int | None
     owns_index: bool
     """True when this process writes the vector index."""
@@ -130,7 +131,6 @@ def reindex(
 def verify(
     store: MessageStore,
     indexer: Indexer,
-    space: VectorSpace | None,
     *,
     repair: bool,
     progress: Progress | None,
@@ -140,18 +140,18 @@ def verify(
     Args:
         store: The truth.
         indexer: Owns the index, or knows that another process does.
-        space: The active space; None checks the store alone.
         repair: Rebuild the index from the store when they differ.
         progress: Called with the vectors compared and their number.
     """
     problems = store.check()
-    if space is None:
+    active = active_space(store)
+    if active is None:
         return VerifyReport(problems=problems)
+    space = active.space
     indexer.flush(bulk=True)
-    size = store.size()
     index = indexer.index()
     if index is None:
-        return VerifyReport(problems=problems, vectors=size["vectors"], pending=size["pending"])
+        return VerifyReport(problems=problems, vectors=active.vectors, pending=active.pending)
     damage = None
     indexed: set[str] = set()
     try:
@@ -159,7 +159,6 @@ def verify(
     except VectorIndexError as error:
         damage = str(error)
         indexed.clear()
-    total = size["vectors"]
     missing = known = 0
     for known, (vector, _) in enumerate(store.vector_ids(space), start=1):
         if vector in indexed:
@@ -167,7 +166,7 @@ def verify(
         else:
             missing += 1
         if progress is not None and known % 1000 == 0:
-            progress(known, total)
+            progress(known, active.vectors)
     orphans = len(indexed)
     repaired = repair and bool(missing or orphans or damage)
     if repaired:
@@ -179,7 +178,7 @@ def verify(
         indexed=known - missing + orphans,
         missing=missing,
         orphans=orphans,
-        pending=size["pending"],
+        pending=active.pending,
         damage=damage,
         repaired=repaired,
     )
