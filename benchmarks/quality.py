@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks._end_to_end import StoredSamples
 from benchmarks._locomo import Question, Sample, read_samples
 from semantic_recall.context import Layout, context_bm25
 from semantic_recall.cues import role_asked_about
@@ -96,7 +98,7 @@ class Pipeline:
     """A way to rank, and how many neighbours each hit brings when a budget is filled."""
 
     name: str
-    scores: Callable[[SampleIndex, Question], Floats]
+    rank: Callable[[SampleIndex, Question], list[int]]
     neighbours: int = 0
     needs_embedder: bool = True
 
@@ -105,28 +107,20 @@ def _dense(index: SampleIndex, question: Question) -> Floats:
     return dense_scores(index.dense(question), index.searchable)
 
 
-def _lexical(index: SampleIndex, question: Question) -> Floats:
-    return index.lexical(question)
+def _hybrid(weights: RankingWeights) -> Callable[[SampleIndex, Question], Floats]:
+    """Return the recipe before context: BM25 of the message alone, neighbours' scores added."""
 
+    def scores(index: SampleIndex, question: Question) -> Floats:
+        return hybrid_scores(
+            index.dense(question),
+            index.lexical(question),
+            index.starts,
+            index.searchable,
+            across_threads=True,
+            weights=weights,
+        )
 
-def _hybrid(index: SampleIndex, question: Question, weights: RankingWeights) -> Floats:
-    """The recipe before context: BM25 of the message alone, the neighbours' scores smoothed in."""
-    return hybrid_scores(
-        index.dense(question),
-        index.lexical(question),
-        index.starts,
-        index.searchable,
-        across_threads=True,
-        weights=weights,
-    )
-
-
-def _plain_hybrid(index: SampleIndex, question: Question) -> Floats:
-    return _hybrid(index, question, RankingWeights(neighbour=0.0, thread=0.0))
-
-
-def _smoothed_hybrid(index: SampleIndex, question: Question) -> Floats:
-    return _hybrid(index, question, DEFAULT_WEIGHTS)
+    return scores
 
 
 def _default(index: SampleIndex, question: Question) -> Floats:
@@ -141,12 +135,24 @@ def _default(index: SampleIndex, question: Question) -> Floats:
     )
 
 
+def _ranked(
+    scores: Callable[[SampleIndex, Question], Floats],
+) -> Callable[[SampleIndex, Question], list[int]]:
+    def rank(index: SampleIndex, question: Question) -> list[int]:
+        found = scores(index, question)
+        # Of equal scores the newest first, as `ranking.select` does.
+        order: list[int] = np.lexsort((-np.arange(len(found)), -found)).tolist()
+        return order
+
+    return rank
+
+
 PIPELINES = (
-    Pipeline("dense, neighbours 1/1 (Mastra's method)", _dense, neighbours=1),
-    Pipeline("BM25", _lexical, needs_embedder=False),
-    Pipeline("hybrid without smoothing", _plain_hybrid),
-    Pipeline("hybrid with smoothing", _smoothed_hybrid),
-    Pipeline("default", _default, needs_embedder=False),
+    Pipeline("dense, neighbours 1/1 (Mastra's method)", _ranked(_dense), neighbours=1),
+    Pipeline("BM25", _ranked(SampleIndex.lexical), needs_embedder=False),
+    Pipeline("hybrid without smoothing", _ranked(_hybrid(RankingWeights(neighbour=0, thread=0)))),
+    Pipeline("hybrid with smoothing", _ranked(_hybrid(DEFAULT_WEIGHTS))),
+    Pipeline("default", _ranked(_default), needs_embedder=False),
 )
 
 
@@ -159,14 +165,14 @@ def measure(
     top: list[tuple[float, float, float]] = []
     for index in indexes:
         for question in index.sample.main_questions():
-            ranking = _best_first(pipeline.scores(index, question))
+            ranking = pipeline.rank(index, question)
             for budget in budgets:
                 got = _within(index, ranking, pipeline.neighbours, budget)
                 at_tokens[budget].append(_found(question, got))
             of_language = at_rank.setdefault(index.sample.language, {k: [] for k in _R_AT})
             for k in _R_AT:
                 of_language[k].append(_found(question, ranking[:k]))
-            windows = expand(ranking[:_TOP_K], index.starts, len(ranking), 1, 1)
+            windows = expand(ranking[:_TOP_K], index.starts, len(index.costs), 1, 1)
             together = merge(windows)
             tokens = sum(index.costs[position] for position in together)
             top.append((_found(question, together), tokens, len(together)))
@@ -192,17 +198,11 @@ def _unit(vectors: Sequence[Floats]) -> Floats:
     return unit
 
 
-def _best_first(scores: Floats) -> list[int]:
-    # Of equal scores the newest first, as `ranking.select` does.
-    order: list[int] = np.lexsort((-np.arange(len(scores)), -scores)).tolist()
-    return order
-
-
 def _within(index: SampleIndex, ranking: Sequence[int], neighbours: int, budget: int) -> set[int]:
     got: set[int] = set()
     left = float(budget)
     for hit in ranking:
-        (window,) = expand([hit], index.starts, len(ranking), neighbours, neighbours)
+        (window,) = expand([hit], index.starts, len(index.costs), neighbours, neighbours)
         new = [p for p in range(window.first, window.last + 1) if p not in got]
         price = sum(index.costs[position] for position in new)
         if price > left:
@@ -220,26 +220,42 @@ def _mean(values: Sequence[float]) -> float:
     return round(float(np.mean(values)), 4)
 
 
-def run(path: Path, budgets: Sequence[int], embedder: str) -> dict[str, Any]:
+def run(
+    path: Path, budgets: Sequence[int], embedder: str, *, end_to_end: bool = False
+) -> dict[str, Any]:
     """Measure every pipeline on a file.
 
     Args:
         path: A file in the LoCoMo format.
         budgets: Tokens.
         embedder: A name that `embedder_named` knows, or "none".
+        end_to_end: Also store everything in a memory and ask `SemanticRecall.recall`.
     """
     model = None if embedder == "none" else embedder_named(embedder)
-    indexes = [SampleIndex(sample, model) for sample in read_samples(path)]
+    samples = read_samples(path)
+    indexes = [SampleIndex(sample, model) for sample in samples]
+    figures = {
+        pipeline.name: measure(indexes, pipeline, budgets)
+        for pipeline in PIPELINES
+        if model is not None or not pipeline.needs_embedder
+    }
+    if end_to_end:
+        with tempfile.TemporaryDirectory() as directory:
+            stored = StoredSamples(Path(directory), samples, model)
+            pipeline = Pipeline(
+                "SemanticRecall.recall",
+                lambda index, question: stored.ranking(index.sample, question),
+            )
+            try:
+                figures[pipeline.name] = measure(indexes, pipeline, budgets)
+            finally:
+                stored.close()
     return {
         "file": path.name,
         "embedder": embedder,
         "samples": len(indexes),
-        "messages": sum(len(index.sample.turns) for index in indexes),
-        "pipelines": {
-            pipeline.name: measure(indexes, pipeline, budgets)
-            for pipeline in PIPELINES
-            if model is not None or not pipeline.needs_embedder
-        },
+        "messages": sum(len(sample.turns) for sample in samples),
+        "pipelines": figures,
     }
 
 
@@ -270,10 +286,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--file", type=Path, required=True, help="data in the LoCoMo format")
     parser.add_argument("--budgets", default="500,1000,2000", help="tokens, comma-separated")
     parser.add_argument("--embedder", default="wordllama", choices=[*EMBEDDER_NAMES, "none"])
+    parser.add_argument(
+        "--end-to-end", action="store_true", help="also through SemanticRecall.recall"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args(arguments)
     budgets = [int(budget) for budget in options.budgets.split(",")]
-    report = run(options.file, budgets, options.embedder)
+    report = run(options.file, budgets, options.embedder, end_to_end=options.end_to_end)
     if options.json:
         print(json.dumps(report, indent=2))
     else:

@@ -77,7 +77,7 @@ def context_bm25(
     *,
     n: int,
     document_counts: Mapping[int, int] | None = None,
-    k1: float = 1.2,
+    k1: float = 0.9,
     b: float = 0.75,
 ) -> NDArray[np.float32]:
     """Score every message by BM25 over its own words and those around it.

@@ -45,7 +45,7 @@ class RankingWeights:
 DEFAULT_WEIGHTS = RankingWeights()
 """With `bm25`."""
 
-CONTEXT_WEIGHTS = RankingWeights(neighbour=0.0)
+CONTEXT_WEIGHTS = RankingWeights(neighbour=0.0, thread=0.2)
 """With `context_bm25`, which hears the neighbours' words: adding their scores too finds less."""
 
 

@@ -1,0 +1,78 @@
+"""Recall in Chinese and Korean: questions and the messages that answer them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from semantic_recall.context import Layout, context_bm25
+from semantic_recall.cues import role_asked_about
+from semantic_recall.embedders import embedder_named
+from semantic_recall.postings import Postings
+from semantic_recall.protocols import Embedder
+from semantic_recall.ranking import CONTEXT_WEIGHTS, hybrid_scores, prior_scores, select
+from semantic_recall.terms import QUESTION, message_terms, text_terms
+
+PAIRS = Path(__file__).parents[1] / "data" / "cjk.json"
+
+
+def ranks(language: str, embedder: Embedder | None) -> list[int]:
+    """Return for each question the rank of its message, from 0.
+
+    Each message is a thread of its own: they were written apart and have no context.
+    """
+    data: dict[str, Any] = json.loads(PAIRS.read_text(encoding="utf-8"))[language]
+    texts = [f"user: {pair['message']}" for pair in data["pairs"]]
+    texts += [f"user: {text}" for text in data["distractors"]]
+    n = len(texts)
+    everything, all_positions = np.ones(n, dtype=np.bool_), np.arange(n)
+    terms = [message_terms(text) for text in texts]
+    counts = np.array([len(each) for each in terms], dtype=np.int64)
+    postings = Postings.build(np.concatenate(terms), counts)
+    layout = Layout.of(postings.lengths, all_positions, all_positions)
+    asks = np.isin(all_positions, postings.rows_with(QUESTION))
+    vectors = None if embedder is None else np.stack(embedder.embed_documents(texts))
+    found = []
+    for position, pair in enumerate(data["pairs"]):
+        question = pair["question"]
+        dense = np.full(n, np.nan, dtype=np.float32)
+        if embedder is not None and vectors is not None:
+            dense = vectors @ embedder.embed_query(question)
+        favoured = everything if role_asked_about(question) == "user" else None
+        scores = hybrid_scores(
+            dense,
+            context_bm25([postings], text_terms(question), layout, n=n),
+            all_positions,
+            everything,
+            across_threads=True,
+            prior=prior_scores(all_positions, asks, favoured),
+            weights=CONTEXT_WEIGHTS,
+        )
+        ranking = select(scores, everything, n, digests=None, recency=all_positions)
+        found.append(ranking.index(position))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("language", "embedder", "first", "among_three"),
+    [
+        # How many of the 10 questions find their message first, and among the three best.
+        ("zh", None, 5, 6),
+        ("ko", None, 5, 6),
+        ("zh", "wordllama", 6, 7),
+        ("ko", "wordllama", 5, 6),
+        ("zh", "multilingual", 6, 9),
+        ("ko", "multilingual", 5, 9),
+    ],
+)
+def test_questions_find_their_messages(
+    language: str, embedder: str | None, first: int, among_three: int
+) -> None:
+    found = ranks(language, None if embedder is None else embedder_named(embedder))
+    assert len(found) == 10
+    assert sum(rank < 1 for rank in found) >= first
+    assert sum(rank < 3 for rank in found) >= among_three
