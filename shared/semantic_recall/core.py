@@ -284,8 +284,7 @@ class RecallCore:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._vectorizer is not None:
-            # Not left to the background, which waits with what failed before. Twice in vain is
-            # enough: a batch that fails as a whole is tried one by one the second time.
+            # Not left to the thread, which lets failures wait. The second try is one by one.
             in_vain = 0
             while in_vain < 2:
                 done = self._vectorizer.embed_pending(maintenance.BATCH, due_only=False)
