@@ -62,9 +62,10 @@ _COSINE = {"ChromaVectorStore": _chroma_cosine}
 class LlamaIndexVectorIndex:
     """A vector database that has a LlamaIndex vector store, as the index of large scopes.
 
-    The store must filter by metadata, with `==` on strings and, to list what it holds, `>=` and
-    `<` on whole numbers; make its collection with the cosine metric. Nodes of other applications
-    in the same collection are neither read nor changed. Vectors are written with length 1.
+    The store must keep nodes (`stores_text`) and filter by metadata: with `==` on strings and, to
+    list what it holds, with `>=` and `<` on whole numbers. Make its collection with the cosine
+    metric. Nodes of other applications in the same collection are neither read nor changed.
+    Vectors are written with length 1.
 
         def open_store(space: VectorSpace) -> QdrantVectorStore:
             return QdrantVectorStore(collection_name(space), client=QdrantClient("http://db:6333"))
@@ -222,6 +223,8 @@ class LlamaIndexVectorIndex:
                 store = self._stores.get(space)
                 if store is None:
                     store = self._open(space)
+                    if not store.stores_text:
+                        raise VectorIndexError(f"{store.class_name()} keeps no metadata of nodes")
                     with self._using:
                         _make_collection(store, space)
                     self._stores[space] = store
