@@ -187,8 +187,7 @@ class SemanticRecallMemory(BaseMemory):
             token_limit=self.token_limit - (taken if isinstance(taken, int) else 0),
             max_recall=self._overrides["max_tokens"],
         )
-        all_fits = len(made.window) == sum(map(len, made.turns))
-        if all_fits and more:
+        if more and len(made.window) == sum(map(len, made.turns)):  # all of it fits
             self._read *= 4
             return None
         return made
@@ -210,10 +209,9 @@ class SemanticRecallMemory(BaseMemory):
         )
 
     def _overrides_for(self, made: Plan) -> RecallOverrides:
-        known = {entry.id for entry in made.window}
+        known = {entry.id for entry in made.window}.union(self._overrides["exclude_ids"])
         if made.question.current_id is not None:
             known.add(made.question.current_id)
-        known.update(self._overrides["exclude_ids"])
         return {**self._overrides, "exclude_ids": known, "max_tokens": made.recall_budget}
 
     # -- writing -----------------------------------------------------

@@ -7,7 +7,7 @@ import math
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeAlias
 
 import numpy as np
@@ -95,7 +95,7 @@ class LlamaIndexVectorIndex:
         self._page = page
         self._stores: dict[VectorSpace, BasePydanticVectorStore] = {}
         self._opening = threading.Lock()
-        self._using = _NoLock() if concurrent else threading.RLock()
+        self._using = nullcontext() if concurrent else threading.RLock()
         self._closed = False
 
     def upsert(self, space: VectorSpace, records: Sequence[VectorRecord], /) -> None:
@@ -235,14 +235,6 @@ class LlamaIndexVectorIndex:
         except Exception as error:  # every database has errors of its own
             self._stores.pop(space, None)  # a collection that is gone is made again
             raise VectorIndexError(f"the vector store failed to {what}: {error}") from error
-
-
-class _NoLock:
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 def _make_collection(store: BasePydanticVectorStore, space: VectorSpace) -> None:

@@ -115,7 +115,8 @@ def test_report_11_foreign_nodes_in_the_collection_stay_and_do_no_harm(
     store = ChromaVectorStore(chroma_collection=collection)
     foreign = TextNode(text="of another application", embedding=[1.0, 0.0, 0.0, 0.0])
     store.add([foreign])
-    collection.add(ids=["raw"], embeddings=[np.ones(4, np.float32)], documents=["no node at all"])
+    vectors: list[Sequence[float] | Sequence[int]] = [[1.0, 0.0, 0.0, 0.0]]
+    collection.add(ids=["raw"], embeddings=vectors, documents=["no node at all"])
     index = LlamaIndexVectorIndex(store)
     index.upsert(SPACE, [record("1.0", 1, 0, 0, 0)])
     hits = index.search(SPACE, np.array([1, 0, 0, 0], np.float32), ANNA, top_k=9)
