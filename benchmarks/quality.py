@@ -45,7 +45,6 @@ from semantic_recall.terms import QUESTION, message_terms, text_terms
 from semantic_recall.windows import expand, merge
 
 Floats = NDArray[np.float32]
-
 _R_AT = (1, 3, 5, 10)
 _TOP_K = 4
 
@@ -243,8 +242,7 @@ def run(
         with tempfile.TemporaryDirectory() as directory:
             stored = StoredSamples(Path(directory), samples, model)
             pipeline = Pipeline(
-                "SemanticRecall.recall",
-                lambda index, question: stored.ranking(index.sample, question),
+                "SemanticRecall.recall", lambda index, q: stored.ranking(index.sample, q)
             )
             try:
                 figures[pipeline.name] = measure(indexes, pipeline, budgets)
@@ -260,8 +258,7 @@ def run(
 
 
 def _show(report: Mapping[str, Any], budgets: Sequence[int]) -> None:
-    title = f"{report['file']}, {report['embedder']}: share of the evidence that is found"
-    table = Table(title=title)
+    table = Table(title=f"{report['file']}, {report['embedder']}: share of the evidence found")
     table.add_column("pipeline")
     languages = sorted({name for p in report["pipelines"].values() for name in p["recall_at"]})
     for header in [
