@@ -112,6 +112,15 @@ def test_the_last_message_is_cut_by_characters_and_marked() -> None:
     assert text.endswith(f"word{ELLIPSIS}") or text.endswith(ELLIPSIS)
 
 
+def test_every_limit_is_kept_and_used() -> None:
+    messages = [recalled("one " * 9), recalled("two " * 9, score=0.9), recalled("three", hit=False)]
+    whole = len(format_block(messages))
+    sizes = [len(format_block(messages, limit=limit)) for limit in range(whole + 1)]
+    assert all(size <= limit for limit, size in enumerate(sizes))
+    assert sizes[whole] == whole
+    assert sizes == sorted(sizes)
+
+
 def test_a_limit_below_the_fence_gives_nothing() -> None:
     assert format_block([recalled("hello")], limit=100) == ""
     assert format_block([recalled("hello")], limit=-1) == ""
