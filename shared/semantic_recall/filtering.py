@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from semantic_recall.options import RecallOptions
 from semantic_recall.scope_view import ScopeView
 
+BELOW_THRESHOLD = "below threshold"
+"""Why a message is dropped whose cosine is too low."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -76,7 +79,7 @@ def filtered(
         keep(matching, "filter")
     if options.threshold is not None:
         # NaN compares false: what has no vector cannot pass a threshold on cosines.
-        keep(dense >= options.threshold, "below threshold")
+        keep(dense >= options.threshold, BELOW_THRESHOLD)
     if options.ranking == "hybrid":
         keep(~excluded, "in the prompt")
     return eligible, dict(dropped)

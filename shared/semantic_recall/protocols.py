@@ -9,6 +9,7 @@ of insertion and never used twice. Inside a thread the order of keys is the orde
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -346,6 +347,9 @@ class MessageStore(Protocol):
         ...
 
 
+_VECTOR_ID = re.compile(r"([0-9]{1,18})\.[0-9]{1,9}")
+
+
 def vector_id(key: int, chunk: int) -> str:
     """Return the id under which a vector index knows one chunk of a message."""
     return f"{key}.{chunk}"
@@ -357,7 +361,10 @@ def vector_key(id: str) -> int:
     Raises:
         ValueError: The id was not made by `vector_id`.
     """
-    return int(id.partition(".")[0])
+    made = _VECTOR_ID.fullmatch(id) if isinstance(id, str) else None
+    if made is None:
+        raise ValueError(f"{id!r} is not the id of a vector")
+    return int(made[1])
 
 
 class VectorIndex(Protocol):
