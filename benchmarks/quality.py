@@ -34,8 +34,6 @@ from semantic_recall.embedders import EMBEDDER_NAMES, embedder_named
 from semantic_recall.postings import Postings, bm25
 from semantic_recall.protocols import Embedder
 from semantic_recall.ranking import (
-    CONTEXT_WEIGHTS,
-    DEFAULT_WEIGHTS,
     RankingWeights,
     dense_scores,
     hybrid_scores,
@@ -130,7 +128,6 @@ def _default(index: SampleIndex, question: Question) -> Floats:
         index.searchable,
         across_threads=True,
         prior=index.prior(question),
-        weights=CONTEXT_WEIGHTS,
     )
 
 
@@ -150,7 +147,7 @@ PIPELINES = (
     Pipeline("dense, neighbours 1/1 (Mastra's method)", _ranked(_dense), neighbours=1),
     Pipeline("BM25", _ranked(SampleIndex.lexical), needs_embedder=False),
     Pipeline("hybrid without smoothing", _ranked(_hybrid(RankingWeights(neighbour=0, thread=0)))),
-    Pipeline("hybrid with smoothing", _ranked(_hybrid(DEFAULT_WEIGHTS))),
+    Pipeline("hybrid with smoothing", _ranked(_hybrid(RankingWeights(neighbour=0.4, thread=0.3)))),
     Pipeline("default", _ranked(_default), needs_embedder=False),
 )
 

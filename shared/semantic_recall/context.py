@@ -15,7 +15,11 @@ CONTEXT = ((1, 0.7), (2, 0.5), (3, 0.3), (-1, 0.5), (-2, 0.2))
 count 1. An answer follows its question, so what came before weighs more. Flat: other falling
 weights that reach 2 to 5 messages are within a point."""
 
-_REACH = max(abs(offset) for offset, _ in CONTEXT)
+HEARD_BEFORE = max(offset for offset, _ in CONTEXT)
+HEARD_AFTER = -min(offset for offset, _ in CONTEXT)
+"""How many messages before and after a message count for it."""
+
+_REACH = max(HEARD_BEFORE, HEARD_AFTER)
 _MAX_TERMS = 128
 _CELLS = 1 << 17
 """How many counts are worked on at once: half a megabyte, which stays in the processor's cache."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from semantic_recall.errors import ConfigurationError, InvalidScopeError
 from semantic_recall.indexed_text import digest, indexed_text
 from semantic_recall.protocols import MessageRecord, Part
-from semantic_recall.terms import hash_terms, text_terms
+from semantic_recall.terms import hash_terms, message_terms
 from semantic_recall.types import Message
 
 Incoming: TypeAlias = "Message | Mapping[str, Any]"
@@ -112,7 +112,7 @@ def as_record(message: Message, embed_roles: frozenset[str]) -> MessageRecord:
     """Return a message with its part, terms and digest."""
     part = part_of(message, embed_roles)
     text = indexed_text(message)
-    terms = text_terms(text) if part is Part.SEARCHABLE else hash_terms([])
+    terms = message_terms(text) if part is Part.SEARCHABLE else hash_terms([])
     return MessageRecord(message=message, part=part, terms=terms, digest=digest(text))
 
 

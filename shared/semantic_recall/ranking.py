@@ -30,9 +30,10 @@ class RankingWeights:
 
     dense: float = 0.5
     """Weight of the cosine similarity; the rest of 1 is the weight of BM25."""
-    neighbour: float = 0.4
-    """How much of its better neighbour's score a message adds to its own."""
-    thread: float = 0.3
+    neighbour: float = 0.0
+    """How much of its better neighbour's score a message adds to its own; 0.4 is best with plain
+    `bm25`, none with `context_bm25`, which hears the neighbours' words already."""
+    thread: float = 0.2
     """How much of the mean of its thread's three best a message adds, in resource scope."""
     answer: float = 0.1
     """What a message gains when the one before it in the thread asks something."""
@@ -43,10 +44,6 @@ class RankingWeights:
 
 
 DEFAULT_WEIGHTS = RankingWeights()
-"""With `bm25`."""
-
-CONTEXT_WEIGHTS = RankingWeights(neighbour=0.0, thread=0.2)
-"""With `context_bm25`, which hears the neighbours' words: adding their scores too finds less."""
 
 
 def hybrid_scores(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semantic_recall.assembling import Plan, assembled, planned
+from semantic_recall.cues import role_asked_about
 from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
 from semantic_recall.formatting import format_message
 from semantic_recall.indexed_text import digest, indexed_text
@@ -147,6 +148,7 @@ class Recaller:
         query = Query(
             vector=vector,
             terms=text_terms(question.text),
+            role=role_asked_about(question.text),
             digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
         )
         space = None if self._vectorizer is None else self._vectorizer.space

@@ -15,9 +15,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from semantic_recall.postings import bm25
+from semantic_recall.context import Layout, context_bm25
 from semantic_recall.protocols import ScopeRows
 from semantic_recall.segments import Segment, compacted, segment_of
+from semantic_recall.terms import QUESTION
 from semantic_recall.types import Vector
 
 _Number = TypeVar("_Number", np.int64, np.int32, np.float32, np.bool_)
@@ -43,8 +44,12 @@ class ScopeView:
     """(T,) position of each thread's first message."""
     order: NDArray[np.int64]
     """(n,) the slot of each position."""
+    questions: NDArray[np.bool_]
+    """(n,) which messages ask something."""
     lengths: NDArray[np.float32]
     """(n,) terms of each message, by slot."""
+    layout: Layout
+    """Where each message stands among those around it."""
     has_vector: NDArray[np.bool_]
     """(n,) by slot."""
     segments: tuple[Segment, ...]
@@ -109,6 +114,13 @@ class ScopeView:
             segments=compacted((*self.segments, segment)),
         )
 
+    def of_role(self, role: str | None) -> NDArray[np.bool_] | None:
+        """Return which messages have a role; None when there is no such role here."""
+        if role not in self.role_names:
+            return None
+        favoured: NDArray[np.bool_] = self.roles == self.role_names.index(role)
+        return favoured
+
     def dense(self, query: Vector) -> NDArray[np.float32]:
         """Return the cosine of each message to `query` (its best chunk), NaN without a vector."""
         scores = np.full(len(self.keys), np.nan, np.float32)
@@ -127,30 +139,30 @@ class ScopeView:
         messages: int | None = None,
         document_counts: Mapping[int, int] | None = None,
     ) -> NDArray[np.float32]:
-        """Return the BM25 score of each message for the query's hashed terms.
+        """Return the BM25 score of each message, in its context, for the query's hashed terms.
 
         Args:
             terms: Hashed terms of the query.
             messages: How many messages the scope has, when this view is a cut of it.
             document_counts: In how many of them each term is, when this view is a cut of it.
         """
-        scores = bm25(
+        return context_bm25(
             [segment.postings for segment in self.segments],
             terms,
-            self.lengths,
+            self.layout,
             n=int(np.count_nonzero(self.searchable)) if messages is None else messages,
             document_counts=document_counts,
         )
-        return scores[self.order]
 
     @property
     def nbytes(self) -> int:
         """Bytes held by the arrays."""
         arrays = (
             self.keys, self.threads, self.created_at, self.searchable, self.digests, self.roles,
-            self.starts, self.order, self.lengths, self.has_vector,
+            self.starts, self.order, self.questions, self.lengths, self.has_vector,
         )  # fmt: skip
-        return sum(a.nbytes for a in arrays) + sum(s.nbytes for s in self.segments)
+        own = sum(array.nbytes for array in arrays) + self.layout.nbytes
+        return own + sum(segment.nbytes for segment in self.segments)
 
     def _slots_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slot of each key, -1 where it is new; slots are in order of keys."""
@@ -201,6 +213,7 @@ def _arranged(
     threads = threads[order]
     breaks = np.flatnonzero(threads[1:] != threads[:-1]) + 1
     starts = np.concatenate((np.zeros(min(len(keys), 1), np.int64), breaks)).astype(np.int64)
+    asking = [segment.postings.rows_with(QUESTION) for segment in segments]
     return ScopeView(
         version=version,
         keys=keys[order],
@@ -212,7 +225,9 @@ def _arranged(
         role_names=role_names,
         starts=starts,
         order=order,
+        questions=_marked(len(keys), np.concatenate(asking))[order],
         lengths=lengths,
+        layout=Layout.of(lengths, order, starts),
         has_vector=has_vector,
         segments=segments,
     )

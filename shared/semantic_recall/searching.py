@@ -8,23 +8,26 @@ neighbours they are scored by the same functions.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semantic_recall.errors import VectorIndexError
-from semantic_recall.filtering import filtered, positions_of, with_metadata
+from semantic_recall.context import HEARD_AFTER, HEARD_BEFORE
+from semantic_recall.filtering import BELOW_THRESHOLD, filtered, positions_of, with_metadata
 from semantic_recall.options import RecallOptions
 from semantic_recall.protocols import MessageStore, ScopeState, VectorIndex, vector_key
-from semantic_recall.ranking import dense_scores, hybrid_scores, select
+from semantic_recall.ranking import dense_scores, hybrid_scores, prior_scores, select
 from semantic_recall.scope_cache import ScopeCache
 from semantic_recall.scope_view import ScopeView
-from semantic_recall.types import MessageRange, Scope, Vector, VectorSpace
+from semantic_recall.types import Hit, MessageRange, Scope, Vector, VectorSpace
 
 CANDIDATES = 256
 """How many candidates each side (vectors, words) gives for a scope that is too large."""
+NOT_IN_SCOPE = "not in scope"
+"""Why a message is dropped that the index names and the store does not have in the scope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ class Query:
 
     vector: Vector | None
     terms: NDArray[np.uint32]
+    role: str | None
+    """Whose messages are asked about, if the wording tells."""
     digest: int
     """First 8 bytes of the digest that the query would have as a stored user message."""
 
@@ -99,25 +104,51 @@ class Searcher:
         state = self._store.state(scope)
         if state is None or state.messages == 0:
             return None
-        cut = None
+        dropped: Mapping[str, int] = {}
         if state.messages > self._exact_limit:
             cut = self._cut(scope, space, query, options)
-        view, lexical = cut or self._whole(scope, space, query, state)
+            if cut is not None:
+                dropped = {NOT_IN_SCOPE: cut.wrong} if cut.wrong else {}
+                found = self._scored(
+                    scope, cut.view, cut.lexical, query, options, thread=thread, dropped=dropped
+                )
+                if _suffices(found, cut, query, options, state):
+                    return found
+        view = self._cache.view(scope, space, state)
+        lexical = view.lexical(query.terms)
+        return self._scored(scope, view, lexical, query, options, thread=thread, dropped=dropped)
+
+    def _scored(
+        self,
+        scope: Scope,
+        view: ScopeView,
+        lexical: NDArray[np.float32],
+        query: Query,
+        options: RecallOptions,
+        *,
+        thread: Scope | None,
+        dropped: Mapping[str, int],
+    ) -> Found:
+        """Score a view and choose the hits; `dropped` is what was dropped on the way to it."""
         missing = np.full(len(view.keys), np.nan, np.float32)
         dense = missing if query.vector is None else view.dense(query.vector)
         if options.ranking == "dense":
             scores = dense_scores(dense, view.searchable)
         else:
             scores = hybrid_scores(
-                dense, lexical, view.starts, view.searchable,
+                dense,
+                lexical,
+                view.starts,
+                view.searchable,
                 across_threads=scope.thread_id is None,
-            )  # fmt: skip
+                prior=prior_scores(view.starts, view.questions, view.of_role(query.role)),
+            )
         excluded = self._excluded(scope, view, query, options, thread)
         matching = None
         if options.filter is not None:
             keys = with_metadata(self._store.metadata(scope), options.filter)
             matching = positions_of(view, keys)
-        eligible, dropped = filtered(view, dense, options, matching=matching, excluded=excluded)
+        eligible, filtered_out = filtered(view, dense, options, matching=matching, excluded=excluded)
         hits = select(
             scores,
             eligible,
@@ -132,48 +163,44 @@ class Searcher:
             dense=dense,
             lexical=lexical,
             excluded=excluded,
-            dropped=dropped,
+            dropped={**filtered_out, **dropped},
         )
-
-    def _whole(
-        self, scope: Scope, space: VectorSpace | None, query: Query, state: ScopeState
-    ) -> tuple[ScopeView, NDArray[np.float32]]:
-        view = self._cache.view(scope, space, state)
-        return view, view.lexical(query.terms)
 
     def _cut(
         self, scope: Scope, space: VectorSpace | None, query: Query, options: RecallOptions
-    ) -> tuple[ScopeView, NDArray[np.float32]] | None:
+    ) -> _Cut | None:
         """Return the candidates and their neighbours, or None when the index cannot be asked."""
         index = self._index()
         if index is None:
             return None
         limit = max(CANDIDATES, 4 * options.top_k)
         keys: set[int] = set()
+        answer = _Answer(set(), 0)
         if query.vector is not None and space is not None:
             recent = self._store.operations(limit=limit + 1)
             if len(recent) > limit:
                 return None  # the index is too far behind to be asked
             keys.update(op.key for op in recent if op.kind == "upsert")
             try:
-                found = index.search(space, query.vector, scope, top_k=limit)
-            except VectorIndexError as error:
+                answer = _answer(index.search(space, query.vector, scope, top_k=limit), limit)
+            # Any class can be an index, and whatever it raises, the store knows the answer too.
+            except Exception as error:  # noqa: BLE001 - see above; it is logged
                 self._logger.warning("the vector index failed, searching exactly: %s", error)
                 return None
-            keys.update(vector_key(hit.id) for hit in found)
         words, counts = self._store.lexical_candidates(scope, query.terms.tolist(), limit=limit)
-        keys.update(words)
+        keys.update(answer.keys, words)
         around = MessageRange.of(options.message_range)
-        # One neighbour on each side is what smoothing looks at; windows may need more.
-        before, after = max(around.before, 1), max(around.after, 1)
+        # As far as a message hears its neighbours when it is scored; windows may need more.
+        before, after = max(around.before, HEARD_BEFORE), max(around.after, HEARD_AFTER)
         windows = self._store.window(scope, sorted(keys), before=before, after=after)
+        wrong = answer.unreadable + len(answer.keys - windows.keys())
         nearby = sorted({key for window in windows.values() for key in window})
         state = self._store.state(scope)
         view = ScopeView.build(self._store.rows(scope, space, keys=nearby))
         lexical = view.lexical(
             query.terms, messages=state.messages if state else len(nearby), document_counts=counts
         )
-        return view, lexical
+        return _Cut(view, lexical, right=len(answer.keys & windows.keys()), wrong=wrong)
 
     def _excluded(
         self,
@@ -198,10 +225,58 @@ class Searcher:
         self, scope: Scope, view: ScopeView, query: Query, thread: Scope
     ) -> int | None:
         """Return the query's own message if it is stored: the last one of the current thread."""
-        ends = np.append(view.starts[1:], len(view.keys)) - 1
+        ends = (np.append(view.starts[1:], len(view.keys)) - 1)[: len(view.starts)]
         for position in ends[view.digests[ends] == query.digest].tolist():
             key = int(view.keys[position])
             message = self._store.fetch(scope, [key]).get(key)
             if message and Scope(message.resource_id, message.thread_id) == thread:
                 return key
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What an index said, as far as it can be read."""
+
+    keys: set[int]
+    unreadable: int
+
+
+def _answer(hits: Iterable[Hit], limit: int) -> _Answer:
+    """Read at most `limit` hits; their scores are not used, as the store's vectors are compared."""
+    keys: set[int] = set()
+    unreadable = 0
+    for hit in islice(hits, limit):
+        try:
+            keys.add(vector_key(hit.id))
+        except ValueError:
+            unreadable += 1
+    return _Answer(keys, unreadable)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The part of a scope that an index and the full text point to."""
+
+    view: ScopeView
+    lexical: NDArray[np.float32]
+    right: int
+    """Messages that the index named and that are in the scope."""
+    wrong: int
+    """What the index named besides: deleted, of another scope, or no id at all."""
+
+
+def _suffices(
+    found: Found, cut: _Cut, query: Query, options: RecallOptions, state: ScopeState
+) -> bool:
+    """Tell whether a search of the whole scope would find no more than the cut gave."""
+    if len(cut.view.keys) >= state.messages:
+        return True
+    if cut.wrong and cut.right < options.top_k:
+        return False  # the index is not to be relied on
+    if len(found.hits) >= options.top_k:
+        return True
+    filters = found.dropped.keys() - {BELOW_THRESHOLD, NOT_IN_SCOPE}
+    # The nearest were looked at: where they are below the threshold, so is the rest. And a search
+    # by words alone wants no message without them.
+    return not filters and (query.vector is None or BELOW_THRESHOLD in found.dropped)

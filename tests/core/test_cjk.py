@@ -14,7 +14,7 @@ from semantic_recall.cues import role_asked_about
 from semantic_recall.embedders import embedder_named
 from semantic_recall.postings import Postings
 from semantic_recall.protocols import Embedder
-from semantic_recall.ranking import CONTEXT_WEIGHTS, hybrid_scores, prior_scores, select
+from semantic_recall.ranking import hybrid_scores, prior_scores, select
 from semantic_recall.terms import QUESTION, message_terms, text_terms
 
 PAIRS = Path(__file__).parents[1] / "data" / "cjk.json"
@@ -50,7 +50,6 @@ def ranks(language: str, embedder: Embedder | None) -> list[int]:
             everything,
             across_threads=True,
             prior=prior_scores(all_positions, asks, favoured),
-            weights=CONTEXT_WEIGHTS,
         )
         ranking = select(scores, everything, n, digests=None, recency=all_positions)
         found.append(ranking.index(position))

@@ -21,6 +21,10 @@ NAN = float("nan")
 INF = float("inf")
 
 
+SMOOTHING = RankingWeights(neighbour=0.4, thread=0.3)
+"""Weights that use every ingredient."""
+
+
 def floats(*values: float) -> Floats:
     return np.array(values, dtype=np.float32)
 
@@ -86,7 +90,9 @@ def test_hybrid_is_the_recipe(
     starts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, dtype=np.int64)
     given_dense, given_lexical = floats(*dense), floats(*lexical)
     allowed = np.array(searchable, dtype=np.bool_)
-    scores = hybrid_scores(given_dense, given_lexical, starts, allowed, across_threads=across)
+    scores = hybrid_scores(
+        given_dense, given_lexical, starts, allowed, across_threads=across, weights=SMOOTHING
+    )
     assert scores.dtype == np.float32
     expected = plain_hybrid(dense, lexical, sizes, searchable, across)
     assert scores.tolist() == pytest.approx(expected, abs=1e-5)
@@ -102,7 +108,9 @@ def test_tiny_memories() -> None:
     assert np.isfinite(one).all()
     two = hybrid_scores(floats(0.1, 0.4), floats(0, 0), start, yes(2), across_threads=True)
     assert two[1] > two[0]
-    words = hybrid_scores(floats(NAN, NAN), floats(0, 2), start, yes(2), across_threads=False)
+    words = hybrid_scores(
+        floats(NAN, NAN), floats(0, 2), start, yes(2), across_threads=False, weights=SMOOTHING
+    )
     assert words[1] > words[0] > 0
     equal = hybrid_scores(floats(0.3, 0.3), floats(1, 1), start, yes(2), across_threads=False)
     assert equal[0] == equal[1]
@@ -110,7 +118,12 @@ def test_tiny_memories() -> None:
 
 def test_a_thread_never_lends_to_another() -> None:
     scores = hybrid_scores(
-        floats(NAN, NAN, NAN), floats(0, 5, 0), np.array([0, 2]), yes(3), across_threads=False
+        floats(NAN, NAN, NAN),
+        floats(0, 5, 0),
+        np.array([0, 2]),
+        yes(3),
+        across_threads=False,
+        weights=SMOOTHING,
     )
     assert scores.tolist() == pytest.approx([0.4, 1.0, 0.0])
 
