@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_args
 
 from langchain.agents.middleware import (
-    AgentMiddleware,
     AgentState,
     ModelRequest,
     ModelResponse,
 )
 from langchain_core.messages import BaseMessage
-from langgraph.config import get_config
+from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 from typing_extensions import Unpack
 
@@ -22,6 +21,7 @@ from langchain_semantic_recall.ids import Ids, resolve
 from langchain_semantic_recall.injecting import Insert, Prompt, inject, query_message
 from langchain_semantic_recall.messages import text_of
 from langchain_semantic_recall.recalling import PromptRecaller, Question
+from langchain_semantic_recall.run_config import ConfigAware
 from langchain_semantic_recall.turn_cache import Turn, TurnCache
 from langchain_semantic_recall.turns import as_stored, current_turn, structured_response
 from semantic_recall.errors import InvalidIdError, InvalidOptionError
@@ -47,7 +47,7 @@ class _Run:
     """The nodes that the agent itself runs in, outermost first; () for an agent of its own."""
 
 
-class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
+class SemanticRecallMiddleware(ConfigAware):
     """Recalls before each model call, and stores what the user and the model said.
 
     The user's last message is the query, once per message: the tool loop sees the same bytes.
@@ -57,8 +57,7 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
 
     The thread and its owner come from the arguments, a LangGraph server's authenticated user, the
     run's context or `config["configurable"]`, in this order (`thread_id`; `resource_id` or
-    `user_id`). Without an owner only the thread itself is searched. On Python 3.10, async runs
-    cannot see the config: pass the owner in the context.
+    `user_id`). Without an owner only the thread itself is searched.
 
     Args:
         memory: The memory; one for all users.
@@ -113,7 +112,7 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
     # -- recalling ------------------------------------------------------------------------------
     def wrap_model_call(self, request: Request, handler: Callable[[Request], Response]) -> Response:
         """Add what is recalled to the request."""
-        run = self._run(request.runtime)
+        run = self._run(self.configurable(request.state), request.runtime)
         question = self._question(request, run)
         recall = None
         if question is not None:
@@ -128,7 +127,7 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
         self, request: Request, handler: Callable[[Request], Awaitable[Response]]
     ) -> Response:
         """Add what is recalled to the request."""
-        run = self._run(request.runtime)
+        run = self._run(self.configurable(request.state), request.runtime)
         question = self._question(request, run)
         recall = None
         if question is not None:
@@ -158,18 +157,23 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
         return request.override(system_message=prompt.system, messages=messages)
 
     # -- storing --------------------------------------------------------------------------------
-    def after_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    # LangGraph fills `config` in by its name.
+    def after_agent(  # type: ignore[override]
+        self, state: State, runtime: Runtime[Any], config: RunnableConfig
+    ) -> dict[str, Any] | None:
         """Store the turn."""
-        run = self._run(runtime)
+        run = self._run(config.get("configurable", {}), runtime)
         self._store(state, run, background=False)
-        self._end(state, run)
+        self._turns.end(_key(run.ids, state.get("messages") or []))
         return None
 
-    async def aafter_agent(self, state: State, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    async def aafter_agent(  # type: ignore[override]
+        self, state: State, runtime: Runtime[Any], config: RunnableConfig
+    ) -> dict[str, Any] | None:
         """Store the turn."""
-        run = self._run(runtime)
+        run = self._run(config.get("configurable", {}), runtime)
         await self._astore(state, run, background=False)
-        self._end(state, run)
+        self._turns.end(_key(run.ids, state.get("messages") or []))
         return None
 
     def _store(self, state: State, run: _Run, *, background: bool) -> None:
@@ -220,23 +224,20 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
             return True
         return _TOOL_NODE not in run.around if self._store_nested is None else self._store_nested
 
-    def _end(self, state: State, run: _Run) -> None:
-        self._turns.end(_key(run.ids, state.get("messages") or []))
-
     # -- where it runs --------------------------------------------------------------------------
-    def _run(self, runtime: Runtime[Any]) -> _Run:
-        configurable = dict(_configurable())
-        # Older versions of LangGraph have none. It is right where Python 3.10 hides the config.
+    def _run(self, configurable: Mapping[str, Any], runtime: Runtime[Any]) -> _Run:
+        namespace = configurable.get("checkpoint_ns")
+        # Older versions of LangGraph have none.
         info = getattr(runtime, "execution_info", None)
         if info is not None:
-            configurable.update(checkpoint_ns=info.checkpoint_ns)
-            configurable.setdefault("thread_id", info.thread_id)
+            # Where Python 3.10 shows the config of the outer agent, this is still the inner one's.
+            namespace = info.checkpoint_ns
         try:
             ids = resolve(configurable, runtime.context, **self._fixed)
         except InvalidIdError as error:
             self._say(f"memory is not used: {error}")
             ids = Ids()
-        return _Run(ids, _nodes_around(str(configurable.get("checkpoint_ns") or "")))
+        return _Run(ids, _nodes_around(str(namespace or "")))
 
     @property
     def _logger(self) -> logging.Logger:
@@ -247,13 +248,6 @@ class SemanticRecallMiddleware(AgentMiddleware[State, Any, Any]):
         if what not in self._said:
             self._said.add(what)
             self._logger.warning("%s: %s", self._name, what)
-
-
-def _configurable() -> Mapping[str, Any]:
-    try:
-        return get_config().get("configurable", {})
-    except RuntimeError:  # outside a graph, or async on Python 3.10
-        return {}
 
 
 def _nodes_around(namespace: str) -> tuple[str, ...]:

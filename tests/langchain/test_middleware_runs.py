@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -46,8 +47,15 @@ from tests.langchain.test_middleware import (
     weather,
 )
 
-
 # -- human in the loop --------------------------------------------------------------------------
+# LangGraph cannot interrupt in async code on Python 3.10.
+interruptible = pytest.mark.parametrize(
+    "ask",
+    ["invoke"] if sys.version_info < (3, 11) else ["invoke", "ainvoke"],
+    indirect=True,
+)
+
+
 def approving(memory: SemanticRecall, model: ScriptedModel, saver: Any) -> Any:
     return create_agent(
         model,
@@ -63,6 +71,7 @@ def approving(memory: SemanticRecall, model: ScriptedModel, saver: Any) -> Any:
 APPROVE: Any = Command(resume={"decisions": [{"type": "approve"}]})
 
 
+@interruptible
 async def test_an_interrupted_run_has_stored_the_question_and_resumes_with_the_same_bytes(
     memory: SemanticRecall, ask: Ask, saver: BaseCheckpointSaver[Any]
 ) -> None:
@@ -77,6 +86,7 @@ async def test_an_interrupted_run_has_stored_the_question_and_resumes_with_the_s
     assert system_of(model.requests[0]) == system_of(model.requests[1])
 
 
+@interruptible
 async def test_a_run_resumed_in_another_process_recalls_again(
     memory: SemanticRecall, ask: Ask, saver: BaseCheckpointSaver[Any]
 ) -> None:
@@ -89,6 +99,7 @@ async def test_a_run_resumed_in_another_process_recalls_again(
     assert texts(memory, "new") == [QUESTION, "Mimi stays in."]
 
 
+@interruptible
 async def test_what_is_forgotten_during_an_interrupt_is_not_shown_after_it(
     memory: SemanticRecall, ask: Ask
 ) -> None:
@@ -123,7 +134,11 @@ async def test_streaming_shows_nothing_recalled_and_stores_whole_messages(
         said_by = {str(part[1]["langgraph_node"]) for part in parts}
         assert said_by == {"model", "tools"}
         tokens = [part[0] for part in parts if isinstance(part[0], AIMessageChunk)]
-        assert "".join(str(token.text) for token in tokens) == "Her name is Mimi."
+        # On Python 3.10, LangGraph sees no tokens of a model in async code.
+        blind = is_async and sys.version_info < (3, 11)
+        assert "".join(str(token.text) for token in tokens) == (
+            "" if blind else "Her name is Mimi."
+        )
     stored = memory.history("new", "ann", last=None)
     assert [message.text for message in stored] == [QUESTION, "Her name is Mimi."]
     assert stored[1].payload is not None

@@ -169,7 +169,7 @@ async def test_every_option_of_a_recall_can_be_given_per_call(
     retriever = SemanticRecallRetriever(memory=pets, k=9)
     users = await ask(retriever, "cat", IDS, roles=["assistant"])
     assert {document.metadata["role"] for document in users} == {"assistant"}
-    sure = await ask(retriever, "My cat is called Mimi!", IDS, ranking="dense", threshold=0.95)
+    sure = await ask(retriever, "user: My cat is called Mimi.", IDS, ranking="dense", threshold=0.9)
     assert [document.page_content for document in sure] == ["My cat is called Mimi."]
     with pytest.raises(InvalidOptionError, match="did you mean top_k"):
         await ask(retriever, "cat", IDS, topk=1)
