@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sqlalchemy import bindparam, insert, select, update
 
 from semantic_recall.protocols import MessageRecord, Part, Stored
-from semantic_recall.stores import _fulltext, _queues, _scopes
-from semantic_recall.stores._database import UsesDatabase
-from semantic_recall.stores._schema import counters, messages, resources, terms, threads
-from semantic_recall.stores._sqlite import among, listed, paired
+from semantic_recall.stores import _queues, _scopes
+from semantic_recall.stores._backend import Indexed
+from semantic_recall.stores._database import UsesDatabase, retried
+from semantic_recall.stores._lists import among, listed_pairs, paired
+from semantic_recall.stores._schema import messages, resources, terms, threads
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, to_json, to_microseconds
 
@@ -53,15 +54,16 @@ class _Change:
 class Adding(UsesDatabase):
     """The part of the store that adds messages."""
 
+    @retried
     def add(self, records: Sequence[MessageRecord], /) -> list[Stored]:
         """See `MessageStore.add`."""
         if not records:
             return []
         with self._db.write() as tx:
-            return _add(tx, records)
+            return _add(tx, records, self._outbox)
 
 
-def _add(tx: Transaction, records: Sequence[MessageRecord]) -> list[Stored]:
+def _add(tx: Transaction, records: Sequence[MessageRecord], outbox: bool) -> list[Stored]:
     ids = [_scopes.thread_ids(r.message.resource_id, r.message.thread_id) for r in records]
     entries = _scopes.enter(tx, dict.fromkeys(ids))
     identities = [
@@ -78,7 +80,7 @@ def _add(tx: Transaction, records: Sequence[MessageRecord]) -> list[Stored]:
     _write_messages(tx, changes)
     _write_terms(tx, done)
     _count(tx, done)
-    _queues.drop_vectors(tx, [c.key for c in done if c.loses_vectors])
+    _queues.drop_vectors(tx, [c.key for c in done if c.loses_vectors], outbox=outbox)
     _queues.require(tx, [c.key for c in done if c.changed and c.record.part == Part.SEARCHABLE])
     return [Stored(changes[identity].key, changes[identity].changed) for identity in identities]
 
@@ -95,24 +97,15 @@ def _look_up(tx: Transaction, changes: dict[_Identity, _Change]) -> None:
     pairs = [identity for identity, change in changes.items() if not change.entry.is_new]
     if not pairs:
         return
-    for thread_key, id, key, digest, part in tx.all(_EXISTING, pairs=listed(pairs)):
+    for thread_key, id, key, digest, part in tx.all(_EXISTING, pairs=listed_pairs(pairs)):
         change = changes[thread_key, id]
         change.key, change.old_digest, change.old_part = key, digest, part
-
-
-_RESERVE = Statement(
-    update(counters)
-    .where(counters.c.name == "message")
-    .values(value=counters.c.value + bindparam("n"))
-    .returning(counters.c.value)
-)
 
 
 def _give_keys(tx: Transaction, new: Sequence[_Change]) -> None:
     if not new:
         return
-    last: int = tx.value(_RESERVE, n=len(new))
-    for key, change in enumerate(new, last - len(new) + 1):
+    for key, change in zip(tx.backend.new_keys(tx, len(new)), new, strict=True):
         change.key = key
 
 
@@ -169,12 +162,9 @@ def _write_terms(tx: Transaction, changes: Sequence[_Change]) -> None:
     tx.many(
         _INSERT_TERMS, [{"key": change.key, "terms": words.tobytes()} for change, words in kept]
     )
-    _fulltext.insert(
+    tx.backend.full_text.insert(
         tx,
-        [
-            (c.key, _fulltext.tokens(c.entry.resource_key, c.entry.thread_key, words))
-            for c, words in kept
-        ],
+        [Indexed(c.key, c.entry.resource_key, c.entry.thread_key, words) for c, words in kept],
     )
 
 
@@ -188,12 +178,12 @@ _DELETE_TERMS = Statement(terms.delete().where(among(terms.c.key, "keys")))
 
 def forget_terms(tx: Transaction, keys: Sequence[int]) -> None:
     """Take messages out of terms and full text; the messages themselves must still be there."""
-    wanted = listed(keys)
+    wanted = tx.listed(keys)
     old = [
-        (key, _fulltext.tokens(resource_key, thread_key, words_of(blob)))
+        Indexed(key, resource_key, thread_key, words_of(blob))
         for key, resource_key, thread_key, blob in tx.all(_OLD_TERMS, keys=wanted)
     ]
-    _fulltext.delete(tx, old)
+    tx.backend.full_text.delete(tx, old)
     tx.run(_DELETE_TERMS, keys=wanted)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, select
+from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, literal, select
 
 from semantic_recall.protocols import Part
-from semantic_recall.stores import _fulltext, _sqlite
-from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._database import UsesDatabase, retried
+from semantic_recall.stores._lists import insert_missing, one_per_message
 from semantic_recall.stores._schema import (
     messages,
     outbox,
@@ -28,11 +28,12 @@ from semantic_recall.stores._text import escape, unescape
 class Care(UsesDatabase):
     """The part of the store that looks after itself."""
 
+    @retried
     def check(self) -> list[str]:
         """See `MessageStore.check`."""
         with self._db.read() as tx:
-            problems = _sqlite.faults(tx)
-            if _fulltext.total(tx) != tx.value(_INDEXED):
+            problems = tx.backend.faults(tx)
+            if tx.backend.full_text.total(tx) != tx.value(_INDEXED):
                 problems.append("the full text does not hold the messages that have terms")
             for what, statement in _CHECKS.items():
                 n = tx.value(statement)
@@ -40,6 +41,7 @@ class Care(UsesDatabase):
                     problems.append(f"{n} {what}")
         return problems
 
+    @retried
     def setting(self, name: str, default: str, /) -> str:
         """See `MessageStore.setting`."""
         with self._db.read() as tx:
@@ -50,20 +52,22 @@ class Care(UsesDatabase):
                 value = tx.value(_SETTING, called=escape(name))
         return unescape(str(value))
 
+    @retried
     def size(self) -> Mapping[str, int]:
         """See `MessageStore.size`."""
         with self._db.read() as tx:
             counts: dict[str, int] = {name: tx.value(count) for name, count in _SIZES.items()}
-            counts["bytes"] = _sqlite.size(tx)
+            counts["bytes"] = tx.backend.size(tx)
         return counts
 
 
-def _orphans(of: ColumnElement[int]) -> Select[Any]:
-    return select(func.count()).where(of.not_in(select(messages.c.key)))
+def _orphans(table: Table, of: ColumnElement[int], owners: Table) -> Select[Any]:
+    missing = ~select(owners.c.key).where(owners.c.key == of).exists()
+    return select(func.count()).select_from(table).where(missing)
 
 
 _SETTING = Statement(select(settings.c.value).where(settings.c.name == bindparam("called")))
-_SET = Statement(_sqlite.insert_missing(settings), ("name", "value"))
+_SET = insert_missing(settings, ("name", "value"))
 _INDEXED = Statement(select(func.count()).select_from(terms))
 _SIZES = {
     "messages": Statement(select(func.count()).select_from(messages)),
@@ -77,9 +81,9 @@ _SIZES = {
 
 _RECALLABLE = messages.c.part > int(Part.HIDDEN)
 _FAULTS: dict[str, Select[Any]] = {
-    "rows of vectors without their message": _orphans(vectors.c.key),
-    "rows of terms without their message": _orphans(terms.c.key),
-    "pending rows without their message": _orphans(pending.c.key),
+    "rows of vectors without their message": _orphans(vectors, vectors.c.key, messages),
+    "rows of terms without their message": _orphans(terms, terms.c.key, messages),
+    "pending rows without their message": _orphans(pending, pending.c.key, messages),
     "messages with neither vectors nor pending work in a space": select(func.count())
     .select_from(messages.join(spaces, literal(True)))
     .where(
@@ -91,9 +95,7 @@ _FAULTS: dict[str, Select[Any]] = {
         .where(pending.c.key == messages.c.key, pending.c.space_key == spaces.c.key)
         .exists(),
     ),
-    "messages without their thread": select(func.count()).where(
-        messages.c.thread_key.not_in(select(threads.c.key))
-    ),
+    "messages without their thread": _orphans(messages, messages.c.thread_key, threads),
     "threads whose number of messages is wrong": select(func.count())
     .select_from(threads)
     .where(
@@ -115,7 +117,7 @@ _FAULTS: dict[str, Select[Any]] = {
     .where(
         spaces.c.vectors
         != select(func.coalesce(func.sum(vectors.c.chunks), 0))
-        .where(vectors.c.space_key == spaces.c.key)
+        .where(vectors.c.space_key == spaces.c.key, one_per_message())
         .scalar_subquery()
     ),
 }

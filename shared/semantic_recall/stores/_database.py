@@ -1,125 +1,179 @@
-"""One database behind SQLAlchemy: connections, transactions, errors."""
+"""One database: connections, transactions, errors."""
 
 from __future__ import annotations
 
+import functools
 import os
+import random
 import threading
+import time
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Engine, create_engine, event, exc
+from sqlalchemy import exc
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.pool import Pool, PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import Pool, PoolProxiedConnection
 
 from semantic_recall.errors import StoreClosedError, StoreError
-from semantic_recall.stores import _sqlite
+from semantic_recall.stores._backend import Backend
 from semantic_recall.stores._statements import Transaction
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 _INHERITED: list[Pool] = []
 """In a forked child, the connections of the parent. They are kept, because the garbage collector
-would close them, and closing the last connection of a process may remove the write-ahead log."""
+would close them: closing SQLite's last connection of a process may remove the write-ahead log,
+and closing PostgreSQL's ends the parent's session."""
+
+_ATTEMPTS = 10
+_FIRST_PAUSE = 0.002
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class TryAgainError(StoreError):
+    """A transaction failed in a way that may be over when it is repeated as a whole."""
+
+
+def retried(method: _Method) -> _Method:
+    """Repeat a method of the store, which is one transaction, while it meets `TryAgainError`."""
+
+    @functools.wraps(method)
+    def attempt(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the method takes
+        for number in range(_ATTEMPTS - 1):
+            try:
+                return method(*args, **kwargs)
+            except TryAgainError:
+                time.sleep(random.random() * _FIRST_PAUSE * 2**number)
+        return method(*args, **kwargs)
+
+    return attempt  # type: ignore[return-value] # it takes and gives what the method does
 
 
 class UsesDatabase:
     """A part of the store."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, outbox: bool = True) -> None:
         self._db = database
+        self._outbox = outbox
 
 
 class Database:
     """Transactions on one database, for any number of threads.
 
-    Reads run in a deferred transaction, so that each sees one snapshot. Writes take a lock of
-    this process first: threads then queue for it, where SQLite would have them poll the file.
+    Each read sees one snapshot. Where only one can write at a time, writes take a lock of this
+    process first: threads then queue for it, where SQLite would have them poll the file.
 
     Args:
-        path: The SQLite file; made when missing, its folder is not.
-
-    Raises:
-        StoreError: The file cannot be opened or is not a database.
+        backend: The kind of database.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        self._engine = _engine(path)
+    def __init__(self, backend: Backend) -> None:
+        self.name = backend.name
+        self._backend = backend
+        self._pool = backend.pool()
         self._lock = threading.Lock()
         self._closed = False
         _OPEN.add(self)
 
     @contextmanager
-    def read(self) -> Iterator[Transaction]:
-        """Open a snapshot to read from."""
-        with self._errors(), self._cursor() as (cursor, _):
-            cursor.execute(_sqlite.BEGIN_READ)
-            yield Transaction(cursor, self._engine.dialect)
+    def glance(self) -> Iterator[Transaction]:
+        """Open a connection for a single statement that reads; it is a snapshot by itself."""
+        with self._cursor(None, reads=True) as (cursor, _):
+            yield Transaction(cursor, self._backend)
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        """Open a write transaction; it is durable when the block ends without an exception."""
-        with self._errors(), self._lock, self._cursor() as (cursor, connection):
-            cursor.execute(_sqlite.BEGIN_WRITE)
-            yield Transaction(cursor, self._engine.dialect)
+    def read(self) -> Iterator[Transaction]:
+        """Open a snapshot to read from."""
+        with self._cursor(self._backend.begin_read, reads=True) as (cursor, _):
+            yield Transaction(cursor, self._backend)
+
+    @contextmanager
+    def write(self, *, alone: bool = False) -> Iterator[Transaction]:
+        """Open a write transaction; it is durable when the block ends without an exception.
+
+        Args:
+            alone: Let no other write at the same time, in any process.
+        """
+        begin = self._backend.begin_alone if alone else self._backend.begin_write
+        with self._writer(), self._cursor(begin) as (cursor, connection):
+            yield Transaction(cursor, self._backend)
+            connection.commit()
+
+    @contextmanager
+    def migrate(self) -> Iterator[Transaction]:
+        """Open a write transaction beside which no other migrates."""
+        with self._writer(), self._cursor(self._backend.begin_migration) as (cursor, connection):
+            yield Transaction(cursor, self._backend)
             connection.commit()
 
     @contextmanager
     def bare(self) -> Iterator[Transaction]:
         """Open a connection without a transaction, for VACUUM and checkpoints."""
-        with self._errors(), self._lock, self._cursor() as (cursor, _):
-            yield Transaction(cursor, self._engine.dialect)
+        with self._writer(), self._cursor(None) as (cursor, _):
+            yield Transaction(cursor, self._backend)
 
     def close(self) -> None:
         """Release every connection; closing twice is fine."""
         with self._lock:
             self._closed = True
-        self._engine.dispose()
+        self._pool.dispose()
 
     def after_fork(self) -> None:
-        """Forget the parent's connections without touching them: SQLite's do not survive a fork.
+        """Forget the parent's connections without touching them: they do not survive a fork.
 
         The lock may have been held by a thread that does not exist in the child.
         """
-        _INHERITED.append(self._engine.pool)
-        self._engine.dispose(close=False)
+        _INHERITED.append(self._pool)
+        self._pool = self._pool.recreate()
         self._lock = threading.Lock()
 
+    def _writer(self) -> threading.Lock | nullcontext[None]:
+        return self._lock if self._backend.one_writer else nullcontext()
+
     @contextmanager
-    def _cursor(self) -> Iterator[tuple[DBAPICursor, PoolProxiedConnection]]:
+    def _cursor(
+        self, begin: str | None, *, reads: bool = False
+    ) -> Iterator[tuple[DBAPICursor, PoolProxiedConnection]]:
+        """The one place where driver errors become ours."""
         if self._closed:
             raise StoreClosedError(f"the message store {self.name} is closed")
-        connection = self._engine.raw_connection()
+        began = begin is None
+        lost = False
+        connection = None
+        pool = self._pool
         try:
-            yield connection.cursor(), connection
-        finally:
-            if self._closed:
-                connection.invalidate()
-            else:
-                connection.close()  # to the pool, which rolls back what was not committed
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """The one place where driver errors become ours."""
-        try:
-            yield
-        except (exc.SQLAlchemyError, *_sqlite.ERRORS) as error:
+            connection = pool.connect()
+            cursor = connection.cursor()
+            if begin is not None:
+                cursor.execute(begin)
+                began = True
+            yield cursor, connection
+        except (exc.SQLAlchemyError, *self._backend.errors) as error:
             if self._closed:
                 raise StoreClosedError(f"the message store {self.name} is closed") from error
-            raise StoreError(_sqlite.explain(error, self.name)) from error
+            again = self._backend.conflict(error)
+            lost = connection is not None and self._backend.lost(connection.dbapi_connection)
+            if lost:
+                self._renew(pool)
+                # A write may have been committed before the answer was lost.
+                again = reads or not began
+            kind = TryAgainError if again else StoreError
+            raise kind(self._backend.explain(error)) from error
+        finally:
+            if connection is not None:
+                if self._closed or lost:
+                    connection.invalidate()
+                else:
+                    connection.close()  # to the pool, which rolls back what was not committed
 
-
-def _engine(path: Path) -> Engine:
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        poolclass=QueuePool,
-        pool_size=8,
-        max_overflow=-1,
-        connect_args={"check_same_thread": False, "timeout": _sqlite.BUSY_SECONDS},
-    )
-    event.listen(engine, "connect", _sqlite.prepare)
-    return engine
+    def _renew(self, pool: Pool) -> None:
+        """Leave a pool behind whose idle connections are as dead as the one that was used."""
+        with self._lock:
+            if self._pool is pool:
+                self._pool = pool.recreate()
+                pool.dispose()
 
 
 def _after_fork() -> None:

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import Select, bindparam, func, select
 
 from semantic_recall.protocols import Part, Removal
-from semantic_recall.stores import _fulltext, _queues, _scopes, _sqlite
+from semantic_recall.stores import _queues, _scopes
 from semantic_recall.stores._adding import count, forget_terms, mark_deleted
-from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._database import UsesDatabase, retried
+from semantic_recall.stores._lists import among
 from semantic_recall.stores._schema import (
     messages,
     outbox,
@@ -20,7 +21,6 @@ from semantic_recall.stores._schema import (
     threads,
     vectors,
 )
-from semantic_recall.stores._sqlite import among, listed
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape
 from semantic_recall.types import Scope
@@ -29,10 +29,11 @@ from semantic_recall.types import Scope
 class Erasure(UsesDatabase):
     """The part of the store that forgets."""
 
+    @retried
     def delete(self, scope: Scope, /, *, ids: Sequence[str] | None = None) -> Removal:
         """See `MessageStore.delete`."""
         with self._db.write() as tx:
-            place = _scopes.find(tx, scope)
+            place = _scopes.find_locked(tx, scope)
             if place is None:
                 return Removal(0, 0, 0, ())
             parameters: dict[str, Any] = {
@@ -40,34 +41,38 @@ class Erasure(UsesDatabase):
                 "thread": place.thread_key,
             }
             if ids is not None:
-                parameters["ids"] = listed(escape(id) for id in ids)
+                parameters["ids"] = tx.listed(escape(id) for id in ids)
             which = (place.thread_key is not None, ids is not None)
             rows = tx.all(_VICTIMS[which], **parameters)
-            return _delete(tx, place.resource_key, rows) if rows else Removal(0, 0, 0, ())
+            if not rows:
+                return Removal(0, 0, 0, ())
+            return _delete(tx, place.resource_key, rows, outbox=self._outbox)
 
+    @retried
     def remains(self, keys: Sequence[int], /) -> Mapping[str, int]:
         """See `MessageStore.remains`."""
         with self._db.read() as tx:
             left: dict[str, int] = {
-                name: tx.value(statement, keys=listed(keys)) for name, statement in _REMAINS.items()
+                name: tx.value(statement, keys=tx.listed(keys))
+                for name, statement in _REMAINS.items()
             }
-            left["full_text"] = _fulltext.left(tx, keys)
+            left["full_text"] = tx.backend.full_text.left(tx, keys)
         return left
 
     def scrub(self) -> None:
         """See `MessageStore.scrub`."""
-        with self._db.write() as tx:
-            _fulltext.optimize(tx)
         with self._db.bare() as tx:
-            _sqlite.scrub(tx)
+            tx.backend.scrub(tx)
 
 
-def _delete(tx: Transaction, resource_key: int, rows: Sequence[Sequence[Any]]) -> Removal:
+def _delete(
+    tx: Transaction, resource_key: int, rows: Sequence[Sequence[Any]], *, outbox: bool
+) -> Removal:
     keys = [row[0] for row in rows]
-    version = _scopes.bump(tx, [resource_key])[resource_key]
-    removed = _queues.drop_vectors(tx, keys)
+    version = _scopes.bump(tx, resource_key)
+    removed = _queues.drop_vectors(tx, keys, outbox=outbox)
     forget_terms(tx, keys)
-    tx.run(_DELETE, keys=listed(keys))
+    tx.run(_DELETE, keys=tx.listed(keys))
     gone = Counter(row[1] for row in rows if row[2] != Part.HIDDEN)
     count(
         tx,
@@ -106,7 +111,8 @@ _VICTIMS = {
 }
 _DELETE = Statement(messages.delete().where(among(messages.c.key, "keys")))
 _REMAINS = {
-    name: Statement(select(func.count()).where(among(column, "keys")))
+    # Of messages, whose vectors can have several rows.
+    name: Statement(select(func.count(column.distinct())).where(among(column, "keys")))
     for name, column in (
         ("messages", messages.c.key),
         ("terms", terms.c.key),

@@ -9,9 +9,9 @@ from sqlalchemy import bindparam, func, select
 
 from semantic_recall.protocols import Part
 from semantic_recall.stores import _scopes
-from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._database import UsesDatabase, retried
+from semantic_recall.stores._lists import among, same
 from semantic_recall.stores._schema import NO_RESOURCE, messages, resources, threads
-from semantic_recall.stores._sqlite import among, listed
 from semantic_recall.stores._statements import Statement
 from semantic_recall.stores._text import escape, from_json, from_microseconds, unescape
 from semantic_recall.types import Message, ResourceInfo, Scope, ThreadInfo
@@ -71,13 +71,15 @@ _PAGE_OF_THREAD = Statement(
 class Messages(UsesDatabase):
     """The part of the store that reads messages."""
 
+    @retried
     def fetch(self, scope: Scope, keys: Sequence[int], /) -> dict[int, Message]:
         """See `MessageStore.fetch`."""
-        with self._db.read() as tx:
-            rows = tx.all(_BY_KEYS, keys=listed(keys))
+        with self._db.glance() as tx:
+            rows = tx.all(_BY_KEYS, keys=tx.listed(keys))
         found = ((row[-1], to_message(row)) for row in rows)
         return {key: message for key, message in found if _inside(message, scope)}
 
+    @retried
     def keys(self, scope: Scope, ids: Sequence[str], /) -> dict[str, list[int]]:
         """See `MessageStore.keys`."""
         with self._db.read() as tx:
@@ -87,13 +89,14 @@ class Messages(UsesDatabase):
                 return found
             for key, id in tx.all(
                 _BY_IDS if place.thread_key is None else _BY_IDS_OF_THREAD,
-                ids=listed(escape(id) for id in ids),
+                ids=tx.listed(escape(id) for id in ids),
                 resource=place.resource_key,
                 thread=place.thread_key,
             ):
                 found.setdefault(unescape(id), []).append(key)
         return found
 
+    @retried
     def window(
         self, scope: Scope, keys: Sequence[int], /, *, before: int, after: int
     ) -> dict[int, list[int]]:
@@ -103,7 +106,7 @@ class Messages(UsesDatabase):
             if place is None:
                 return {}
             found: dict[int, list[int]] = {}
-            for key, resource_key, thread_key in tx.all(_PLACES, keys=listed(keys)):
+            for key, resource_key, thread_key in tx.all(_PLACES, keys=tx.listed(keys)):
                 if resource_key != place.resource_key:
                     continue
                 if place.thread_key not in (None, thread_key):
@@ -117,6 +120,7 @@ class Messages(UsesDatabase):
                 ]
         return found
 
+    @retried
     def history(self, scope: Scope, /, *, last: int | None = None) -> list[Message]:
         """See `MessageStore.history`."""
         with self._db.read() as tx:
@@ -129,7 +133,7 @@ class Messages(UsesDatabase):
                 at=place.resource_key if by_resource else place.thread_key,
                 n=_NO_LIMIT if last is None else max(last, 0),
             )
-            rows = tx.all(_BY_KEYS_IN_ORDER, keys=listed(row[0] for row in keys))
+            rows = tx.all(_BY_KEYS_IN_ORDER, keys=tx.listed(row[0] for row in keys))
         return [to_message(row) for row in rows]
 
     def export(self, scope: Scope | None, /) -> Iterator[Message]:
@@ -137,14 +141,19 @@ class Messages(UsesDatabase):
         for thread_key in self._threads_of(scope):
             last = 0
             while True:
-                with self._db.read() as tx:
-                    rows = tx.all(_PAGE_OF_THREAD, thread=thread_key, last=last)
+                rows = self._page(thread_key, last)
                 for row in rows:
                     yield to_message(row)
                 if len(rows) < _PAGE:
                     break
                 last = rows[-1][-1]
 
+    @retried
+    def _page(self, thread_key: int, last: int) -> Sequence[Sequence[Any]]:
+        with self._db.glance() as tx:
+            return tx.all(_PAGE_OF_THREAD, thread=thread_key, last=last)
+
+    @retried
     def _threads_of(self, scope: Scope | None) -> list[int]:
         with self._db.read() as tx:
             if scope is None:
@@ -156,9 +165,10 @@ class Messages(UsesDatabase):
                 return [place.thread_key]
             return [row[0] for row in tx.all(_THREADS_OF, resource=place.resource_key)]
 
+    @retried
     def threads(self, resource_id: str | None = None, /) -> list[ThreadInfo]:
         """See `MessageStore.threads`."""
-        with self._db.read() as tx:
+        with self._db.glance() as tx:
             if resource_id is None:
                 rows = tx.all(_LIST_ALL)
             else:
@@ -174,9 +184,10 @@ class Messages(UsesDatabase):
             for thread, resource, n, first, last in rows
         ]
 
+    @retried
     def resources(self) -> list[ResourceInfo]:
         """See `MessageStore.resources`."""
-        with self._db.read() as tx:
+        with self._db.glance() as tx:
             rows = tx.all(_RESOURCES)
         found = [
             ResourceInfo(resource_id=unescape(id) or None, threads=n, messages=total)
@@ -247,7 +258,7 @@ _THREADS = (
     .order_by(func.max(messages.c.created_at).desc(), threads.c.key.desc())
 )
 _LIST_ALL = Statement(_THREADS)
-_LIST_OF = Statement(_THREADS.where(resources.c.resource_id == bindparam("resource")))
+_LIST_OF = Statement(_THREADS.where(same(resources.c.resource_id, "resource")))
 _ALL_THREADS = Statement(select(threads.c.key).order_by(threads.c.key))
 _THREADS_OF = Statement(
     select(threads.c.key)

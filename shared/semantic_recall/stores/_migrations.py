@@ -12,16 +12,13 @@ from collections.abc import Callable
 from sqlalchemy import insert, select
 
 from semantic_recall.errors import StoreError
-from semantic_recall.stores import _fulltext, _sqlite
-from semantic_recall.stores._database import Database
-from semantic_recall.stores._schema import counters, metadata, migrations
+from semantic_recall.stores._database import Database, retried
+from semantic_recall.stores._schema import migrations
 from semantic_recall.stores._statements import Statement, Transaction
 
 
 def _m001_initial(tx: Transaction) -> None:
-    tx.create(metadata)
-    tx.run(Statement(insert(counters), ("name", "value")), name="message", value=0)
-    tx.sql(_fulltext.CREATE)
+    tx.backend.create(tx)
 
 
 MIGRATIONS: tuple[tuple[str, Callable[[Transaction], None]], ...] = (
@@ -32,6 +29,7 @@ _APPLIED = Statement(select(migrations.c.name).order_by(migrations.c.name))
 _RECORD = Statement(insert(migrations), ("name",))
 
 
+@retried
 def migrate(database: Database) -> None:
     """Apply what is missing.
 
@@ -42,14 +40,16 @@ def migrate(database: Database) -> None:
     with database.read() as tx:
         done = _applied(tx, database.name)
     for number, (name, step) in enumerate(MIGRATIONS[done:], done):
-        with database.write() as tx:
+        with database.migrate() as tx:
             if _applied(tx, database.name) == number:
                 step(tx)
                 tx.run(_RECORD, name=name)
+    with database.read() as tx:
+        tx.backend.ready(tx)
 
 
 def _applied(tx: Transaction, where: str) -> int:
-    if not _sqlite.has_table(tx, migrations.name):
+    if not tx.backend.has_table(tx, migrations.name):
         return 0
     found = [row[0] for row in tx.all(_APPLIED)]
     known = [name for name, _ in MIGRATIONS]

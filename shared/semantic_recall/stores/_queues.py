@@ -9,6 +9,7 @@ from typing import Literal
 
 from sqlalchemy import bindparam, insert, select, update
 
+from semantic_recall.stores._lists import among, insert_missing, one_per_message
 from semantic_recall.stores._schema import (
     messages,
     outbox,
@@ -18,7 +19,6 @@ from semantic_recall.stores._schema import (
     threads,
     vectors,
 )
-from semantic_recall.stores._sqlite import among, insert_missing, listed
 from semantic_recall.stores._statements import Statement, Transaction
 
 
@@ -45,7 +45,7 @@ _STORED = Statement(
     .join(messages, messages.c.key == vectors.c.key)
     .join(threads, threads.c.key == messages.c.thread_key)
     .join(resources, resources.c.key == messages.c.resource_key)
-    .where(among(vectors.c.key, "keys"))
+    .where(among(vectors.c.key, "keys"), one_per_message())
 )
 _DELETE_VECTORS = Statement(vectors.delete().where(among(vectors.c.key, "keys")))
 _DELETE_PENDING = Statement(
@@ -60,20 +60,21 @@ _COUNT = Statement(
 )
 
 
-def drop_vectors(tx: Transaction, keys: Sequence[int]) -> int:
-    """Remove the vectors and pending work of messages and queue that for the index.
+def drop_vectors(tx: Transaction, keys: Sequence[int], *, outbox: bool) -> int:
+    """Remove the vectors and pending work of messages and, with `outbox`, queue that.
 
     The messages must still be there. Returns the number of vectors.
     """
     if not keys:
         return 0
-    wanted = listed(keys)
+    wanted = tx.listed(keys)
     changes = [Change(*row) for row in tx.all(_STORED, keys=wanted)]
     tx.run(_DELETE_PENDING, keys=wanted)
     if not changes:
         return 0
     tx.run(_DELETE_VECTORS, keys=wanted)
-    push(tx, "delete", changes)
+    if outbox:
+        push(tx, "delete", changes)
     removed: Counter[int] = Counter()
     for change in changes:
         removed[change.space_key] -= change.chunks
@@ -87,7 +88,7 @@ def count_vectors(tx: Transaction, differences: Counter[int]) -> None:
 
 
 _SPACE_KEYS = Statement(select(spaces.c.key))
-_REQUIRE = Statement(insert_missing(pending), ("space_key", "key", "attempts", "due_at"))
+_REQUIRE = insert_missing(pending, ("space_key", "key", "attempts", "due_at"))
 
 
 def require(tx: Transaction, keys: Sequence[int]) -> None:
@@ -120,7 +121,7 @@ def push(tx: Transaction, kind: Literal["upsert", "delete"], changes: Sequence[C
 
     `chunks` only grows while an operation waits: it bounds what any earlier one may have written.
     """
-    found = tx.all(_QUEUED, keys=listed(change.key for change in changes))
+    found = tx.all(_QUEUED, keys=tx.listed(change.key for change in changes))
     waiting = {(key, space_key): chunks for key, space_key, chunks in found}
     replaced = [
         {"a_key": change.key, "a_space": change.space_key}

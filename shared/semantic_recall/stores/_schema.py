@@ -130,6 +130,21 @@ vectors = Table(
 """All chunks of a message in one row: float32 little endian, chunk after chunk. One row per
 message halves the look-ups of a cold scope, and chunks are never wanted one by one."""
 
+chunk_rows = Table(
+    "vectors",
+    MetaData(),
+    Column("space_key", _Big, nullable=False),
+    Column("key", _Big, nullable=False),
+    Column("chunk", Integer, nullable=False),
+    Column("chunks", Integer, nullable=False),
+    Column("resource_key", _Big, nullable=False),
+    Column("thread_key", _Big, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+"""The same table on PostgreSQL, where each chunk has a row, since the database itself searches
+for the nearest vectors of a scope there. `data` is a pgvector, read and written in its binary
+form."""
+
 pending = Table(
     "pending",
     metadata,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
+from sqlalchemy.sql.dml import ReturningUpdate
 
+from semantic_recall.protocols import Part
+from semantic_recall.stores._lists import among, listed_pairs, paired, same
 from semantic_recall.stores._schema import NO_RESOURCE, messages, resources, threads, tombstones
-from semantic_recall.stores._sqlite import among, listed, paired
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, unescape
 from semantic_recall.types import Scope
@@ -49,12 +52,10 @@ def scope_of(resource_id: str, thread_id: str) -> Scope:
     return Scope(unescape(resource_id) or None, unescape(thread_id))
 
 
-_RESOURCE = Statement(
-    select(
-        resources.c.key, resources.c.version, resources.c.recallable, resources.c.deleted_version
-    ).where(resources.c.resource_id == bindparam("resource"))
-)
-_THREAD = Statement(
+_RESOURCE = select(
+    resources.c.key, resources.c.version, resources.c.recallable, resources.c.deleted_version
+).where(same(resources.c.resource_id, "resource"))
+_THREAD = (
     select(
         threads.c.resource_key,
         threads.c.key,
@@ -63,25 +64,39 @@ _THREAD = Statement(
         threads.c.deleted_version,
     )
     .join_from(threads, resources, resources.c.key == threads.c.resource_key)
-    .where(
-        resources.c.resource_id == bindparam("resource"), threads.c.thread_id == bindparam("thread")
-    )
+    .where(same(resources.c.resource_id, "resource"), same(threads.c.thread_id, "thread"))
+)
+_FIND = (Statement(_RESOURCE), Statement(_THREAD))
+_FIND_LOCKED = (
+    Statement(_RESOURCE.with_for_update()),
+    Statement(_THREAD.with_for_update(of=resources)),
 )
 
 
 def find(tx: Transaction, scope: Scope) -> Place | None:
     """Return the place of a scope, or None when nothing is stored there."""
-    resource = NO_RESOURCE if scope.resource_id is None else escape(scope.resource_id)
-    if scope.thread_id is None:
-        return find_resource(tx, resource)
-    row = tx.first(_THREAD, resource=resource, thread=escape(scope.thread_id))
-    return None if row is None else Place(*row)
+    return _find(tx, scope, _FIND)
+
+
+def find_locked(tx: Transaction, scope: Scope) -> Place | None:
+    """Return the place of a scope and let no other transaction write to its resource."""
+    return _find(tx, scope, _FIND_LOCKED)
 
 
 def find_resource(tx: Transaction, resource_id: str) -> Place | None:
     """Return the place of a resource from its stored id."""
-    row = tx.first(_RESOURCE, resource=resource_id)
+    row = tx.first(_FIND[0], resource=resource_id)
     return None if row is None else Place(row[0], None, row[1], row[2], row[3])
+
+
+def _find(tx: Transaction, scope: Scope, statements: tuple[Statement, Statement]) -> Place | None:
+    of_resource, of_thread = statements
+    resource = NO_RESOURCE if scope.resource_id is None else escape(scope.resource_id)
+    if scope.thread_id is None:
+        row = tx.first(of_resource, resource=resource)
+        return None if row is None else Place(row[0], None, row[1], row[2], row[3])
+    row = tx.first(of_thread, resource=resource, thread=escape(scope.thread_id))
+    return None if row is None else Place(*row)
 
 
 def grave(*ids: str) -> bytes:
@@ -132,10 +147,10 @@ def bury_empty(tx: Transaction, resource_key: int, thread_keys: Iterable[int], v
 
     Returns the number of threads that ended.
     """
-    empty = tx.all(_EMPTY_THREADS, keys=listed(thread_keys))
+    empty = tx.all(_EMPTY_THREADS, keys=tx.listed(thread_keys))
     for _, thread_id, resource_id in empty:
         bury(tx, (resource_id, thread_id), version)
-    tx.run(_DELETE_THREADS, keys=listed(row[0] for row in empty))
+    tx.run(_DELETE_THREADS, keys=tx.listed(row[0] for row in empty))
     ended = tx.value(_DELETE_EMPTY_RESOURCE, at=resource_key)
     if ended is not None:
         bury(tx, (ended,), version)
@@ -150,23 +165,41 @@ def _unbury(tx: Transaction, *ids: str) -> int:
     return version
 
 
-_BUMP_BY_ID = Statement(
-    update(resources)
-    .where(among(resources.c.resource_id, "ids"))
-    .values(version=resources.c.version + 1)
-    .returning(resources.c.resource_id, resources.c.key, resources.c.version)
-)
-_BUMP_BY_KEY = Statement(
-    update(resources)
-    .where(among(resources.c.key, "ids"))
-    .values(version=resources.c.version + 1)
-    .returning(resources.c.key, resources.c.version)
+def _bump(which: ColumnElement[bool]) -> ReturningUpdate[Any]:
+    # PostgreSQL locks the rows in the order of their keys, or two transactions that write to
+    # several resources could wait for each other. Whoever writes to a resource begins with
+    # this: until it ends, nobody else does.
+    locked = select(resources.c.key).where(which).order_by(resources.c.key).with_for_update()
+    return (
+        update(resources)
+        .where(resources.c.key.in_(select(locked.cte("locked").c.key)))
+        .values(version=resources.c.version + 1)
+        .returning(resources.c.resource_id, resources.c.key, resources.c.version)
+    )
+
+
+_BUMP_BY_ID = Statement(_bump(among(resources.c.resource_id, "ids")))
+_BUMP_BY_KEY = Statement(_bump(among(resources.c.key, "keys")))
+_BUMP_BY_MESSAGE = Statement(
+    _bump(
+        resources.c.key.in_(
+            select(messages.c.resource_key).where(
+                among(messages.c.key, "keys"), messages.c.part == int(Part.SEARCHABLE)
+            )
+        )
+    )
 )
 
 
-def bump(tx: Transaction, resource_keys: Iterable[int]) -> dict[int, int]:
-    """Start a new version of each resource; returns key to version."""
-    return dict(tx.all(_BUMP_BY_KEY, ids=listed(set(resource_keys))))
+def bump(tx: Transaction, resource_key: int) -> int:
+    """Start a new version of a resource; returns it."""
+    version: int = tx.first(_BUMP_BY_KEY, keys=tx.listed([resource_key]))[2]
+    return version
+
+
+def bump_owners(tx: Transaction, keys: Iterable[int]) -> dict[int, int]:
+    """Start a new version of the resources of searchable messages; returns key to version."""
+    return {row[1]: row[2] for row in tx.all(_BUMP_BY_MESSAGE, keys=tx.listed(keys))}
 
 
 _NEW_RESOURCE = Statement(
@@ -199,7 +232,7 @@ def enter(tx: Transaction, ids: Collection[ThreadId]) -> dict[ThreadId, Entry]:
 
 
 def _enter_resources(tx: Transaction, ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    rows = tx.all(_BUMP_BY_ID, ids=listed(ids))
+    rows = tx.all(_BUMP_BY_ID, ids=tx.listed(ids))
     owners = {id: (key, version) for id, key, version in rows}
     for id in ids:
         if id in owners:
@@ -224,7 +257,7 @@ def _known_threads(
     tx: Transaction, ids: Collection[ThreadId], owners: dict[str, tuple[int, int]]
 ) -> dict[ThreadId, Entry]:
     names = {key: id for id, (key, _) in owners.items()}
-    pairs = listed([owners[resource][0], thread] for resource, thread in ids)
+    pairs = listed_pairs((owners[resource][0], thread) for resource, thread in ids)
     return {
         (names[resource_key], thread): Entry(
             resource_key, key, owners[names[resource_key]][1], False

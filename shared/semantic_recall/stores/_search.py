@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 from sqlalchemy import Select, bindparam, select
 
 from semantic_recall.protocols import Part, ScopeRows, ScopeState
-from semantic_recall.stores import _fulltext, _scopes
+from semantic_recall.stores import _scopes
 from semantic_recall.stores._adding import TERM
-from semantic_recall.stores._database import UsesDatabase
-from semantic_recall.stores._schema import NO_RESOURCE, messages, terms, vectors
+from semantic_recall.stores._database import UsesDatabase, retried
+from semantic_recall.stores._lists import among
+from semantic_recall.stores._schema import NO_RESOURCE, chunk_rows, messages, terms, vectors
 from semantic_recall.stores._spaces import space_key
-from semantic_recall.stores._sqlite import among, listed
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, from_json, unescape
-from semantic_recall.stores._vectors import FLOAT
 from semantic_recall.types import Scope, VectorSpace
 
 _MOST_POSTINGS = 200_000
@@ -28,15 +27,22 @@ _MOST_POSTINGS = 200_000
 class Search(UsesDatabase):
     """The part of the store that search reads."""
 
+    @retried
     def state(self, scope: Scope, /) -> ScopeState | None:
         """See `MessageStore.state`."""
+        with self._db.glance() as tx:
+            place = _scopes.find(tx, scope)
+        if place is not None:
+            return ScopeState(place.version, place.recallable)
         with self._db.read() as tx:
+            # Looked up again, for it may have come or gone since.
             place = _scopes.find(tx, scope)
             if place is not None:
                 return ScopeState(place.version, place.recallable)
             version = _ended_at(tx, scope)
             return None if version is None else ScopeState(version, 0)
 
+    @retried
     def rows(
         self,
         scope: Scope,
@@ -50,22 +56,24 @@ class Search(UsesDatabase):
         with self._db.read() as tx:
             place = _scopes.find(tx, scope)
             if place is None:
-                return _to_rows(_ended_at(tx, scope) or 0, [], [], space)
+                return _to_rows(_ended_at(tx, scope) or 0, [], _no_vectors(space))
             parameters: dict[str, Any] = {
                 "resource": place.resource_key,
                 "thread": place.thread_key,
                 "since": since,
             }
             if keys is not None:
-                parameters["keys"] = listed(keys)
+                parameters["keys"] = tx.listed(keys)
             which = (place.thread_key is not None, keys is not None)
             found = tx.all(_ROWS[which], **parameters)
             parameters["space"] = None if space is None else space_key(tx, space)
-            blobs: Sequence[Sequence[Any]] = []
-            if found and parameters["space"] is not None:
+            vectors = _no_vectors(space)
+            if found and space is not None and parameters["space"] is not None:
                 blobs = tx.all(_BLOBS[which], **parameters)
-        return _to_rows(place.version, found, blobs, space)
+                vectors = tx.backend.vector_rows.decode(blobs, space.dimensions)
+        return _to_rows(place.version, found, vectors)
 
+    @retried
     def deleted_since(self, scope: Scope, version: int, /) -> bool:
         """See `MessageStore.deleted_since`."""
         with self._db.read() as tx:
@@ -75,6 +83,7 @@ class Search(UsesDatabase):
             ended = _ended_at(tx, scope, whole=False)
             return ended is not None and ended > version
 
+    @retried
     def lexical_candidates(
         self, scope: Scope, terms: Sequence[int], /, *, limit: int
     ) -> tuple[list[int], dict[int, int]]:
@@ -88,18 +97,20 @@ class Search(UsesDatabase):
             if place is None:
                 return [], dict.fromkeys(terms, 0)
             where = (place.resource_key, place.thread_key)
-            counts = {term: _fulltext.count(tx, *where, term) for term in dict.fromkeys(terms)}
+            full_text = tx.backend.full_text
+            counts = full_text.counts(tx, *where, terms)
             lists: list[NDArray[np.int64]] = []
             weights: list[float] = []
             seen = 0
             for term, n in sorted(counts.items(), key=lambda item: item[1]):
                 if not n or (lists and seen + n > _MOST_POSTINGS):
                     continue
-                lists.append(_fulltext.matches(tx, *where, term))
+                lists.append(full_text.matches(tx, *where, term))
                 weights.append(np.log1p((max(place.recallable, n) - n + 0.5) / (n + 0.5)))
                 seen += n
         return _best(lists, weights, limit), counts
 
+    @retried
     def metadata(self, scope: Scope, /) -> dict[int, Mapping[str, object]]:
         """See `MessageStore.metadata`."""
         with self._db.read() as tx:
@@ -142,17 +153,19 @@ def _best(lists: Sequence[NDArray[np.int64]], weights: Sequence[float], limit: i
     return best
 
 
+def _no_vectors(space: VectorSpace | None) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    dimensions = 0 if space is None else space.dimensions
+    return np.zeros(0, np.int64), np.zeros((0, dimensions), np.float32)
+
+
 def _to_rows(
     version: int,
     found: Sequence[Sequence[Any]],
-    blobs: Sequence[Sequence[Any]],
-    space: VectorSpace | None,
+    vectors: tuple[NDArray[np.int64], NDArray[np.float32]],
 ) -> ScopeRows:
     columns = list(zip(*found, strict=True)) if found else [()] * 7
     keys, threads, created_at, parts, roles, digests, words = columns
     joined = b"".join(word for word in words if word is not None)
-    dimensions = 0 if space is None else space.dimensions
-    data = np.frombuffer(b"".join(row[2] for row in blobs), dtype=FLOAT)
     heads = b"".join(digest[:8] for digest in digests)
     known = {role: unescape(role) for role in set(roles)}
     return ScopeRows(
@@ -167,11 +180,8 @@ def _to_rows(
         term_counts=np.array(
             [0 if word is None else len(word) // 4 for word in words], dtype=np.int64
         ),
-        vector_keys=np.repeat(
-            np.array([row[0] for row in blobs], dtype=np.int64),
-            np.array([row[1] for row in blobs], dtype=np.int64),
-        ),
-        vectors=data.reshape(-1, dimensions) if dimensions else np.zeros((0, 0), np.float32),
+        vector_keys=vectors[0],
+        vectors=vectors[1],
     )
 
 
@@ -220,7 +230,13 @@ _BLOBS = {
             .join_from(messages, vectors, vectors.c.key == messages.c.key)
             .where(vectors.c.space_key == bindparam("space")),
             *kind,
-        )
+        ),
+        postgresql=_narrowed(
+            select(chunk_rows.c.key, chunk_rows.c.chunks, chunk_rows.c.data)
+            .join_from(messages, chunk_rows, chunk_rows.c.key == messages.c.key)
+            .where(chunk_rows.c.space_key == bindparam("space")),
+            *kind,
+        ).order_by(chunk_rows.c.chunk),
     )
     for kind in _KINDS
 }

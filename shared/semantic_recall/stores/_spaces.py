@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sqlalchemy import bindparam, func, insert, literal, select, update
 
 from semantic_recall.errors import StoreError
 from semantic_recall.protocols import Part, SpaceInfo, vector_id
 from semantic_recall.stores import _scopes
-from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._database import UsesDatabase, retried
+from semantic_recall.stores._lists import one_per_message
 from semantic_recall.stores._schema import (
     messages,
     outbox,
@@ -56,6 +58,7 @@ def require_space(tx: Transaction, space: VectorSpace) -> int:
 class Spaces(UsesDatabase):
     """The part of the store that knows the vector spaces."""
 
+    @retried
     def spaces(self) -> list[SpaceInfo]:
         """See `MessageStore.spaces`."""
         with self._db.read() as tx:
@@ -66,9 +69,11 @@ class Spaces(UsesDatabase):
             for key, name, dimensions, active, n in rows
         ]
 
+    @retried
     def add_space(self, space: VectorSpace, /, *, active: bool) -> None:
         """See `MessageStore.add_space`."""
-        with self._db.write() as tx:
+        # Alone: a message stored meanwhile would not become pending in the new space.
+        with self._db.write(alone=True) as tx:
             key = space_key(tx, space)
             if key is None:
                 key = tx.value(
@@ -82,9 +87,10 @@ class Spaces(UsesDatabase):
             if active:
                 tx.run(_ACTIVATE, at=key)
 
+    @retried
     def drop_space(self, space: VectorSpace, /) -> None:
         """See `MessageStore.drop_space`."""
-        with self._db.write() as tx:
+        with self._db.write(alone=True) as tx:
             key = space_key(tx, space)
             for statement in _DROP:
                 tx.run(statement, space=key)
@@ -93,8 +99,7 @@ class Spaces(UsesDatabase):
         """See `MessageStore.vector_ids`."""
         last = 0
         while True:
-            with self._db.read() as tx:
-                rows = tx.all(_PLACES, space=space_key(tx, space), last=last)
+            rows = self._page_of_vectors(space, last)
             for key, chunks, resource_id, thread_id in rows:
                 scope = _scopes.scope_of(resource_id, thread_id)
                 for chunk in range(chunks):
@@ -103,10 +108,18 @@ class Spaces(UsesDatabase):
                 return
             last = rows[-1][0]
 
+    @retried
+    def _page_of_vectors(self, space: VectorSpace, last: int) -> Sequence[Sequence[Any]]:
+        with self._db.read() as tx:
+            return tx.all(_PLACES, space=space_key(tx, space), last=last)
+
+    @retried
     def queue_all(self, space: VectorSpace, /) -> int:
         """See `MessageStore.queue_all`."""
         with self._db.write() as tx:
             key = require_space(tx, space)
+            if not self._outbox:
+                return 0
             waiting = tx.all(_QUEUED, space=key)
             # Deleted and inserted, not updated: the new operation needs a new id, or the
             # acknowledgement of the one in flight would take it off the queue.
@@ -152,7 +165,11 @@ _PLACES = Statement(
     .join(messages, messages.c.key == vectors.c.key)
     .join(threads, threads.c.key == messages.c.thread_key)
     .join(resources, resources.c.key == messages.c.resource_key)
-    .where(vectors.c.space_key == bindparam("space"), vectors.c.key > bindparam("last"))
+    .where(
+        vectors.c.space_key == bindparam("space"),
+        vectors.c.key > bindparam("last"),
+        one_per_message(),
+    )
     .order_by(vectors.c.key)
     .limit(_PAGE)
 )
@@ -169,7 +186,7 @@ _UPSERTS = (
     .join(messages, messages.c.key == vectors.c.key)
     .join(threads, threads.c.key == messages.c.thread_key)
     .join(resources, resources.c.key == messages.c.resource_key)
-    .where(vectors.c.space_key == bindparam("space"))
+    .where(vectors.c.space_key == bindparam("space"), one_per_message())
     .order_by(vectors.c.key)
 )
 _QUEUE_ALL = Statement(

@@ -1,36 +1,26 @@
-"""What only SQLite needs: pragmas, its errors in plain words, its care."""
+"""SQLite: pragmas, its errors in plain words, its care."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Insert,
-    Table,
-    and_,
-    bindparam,
-    exc,
-    func,
-    select,
-)
-from sqlalchemy.dialects.sqlite import insert
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy import bindparam, exc, insert, update
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.pool import Pool, QueuePool
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from semantic_recall.errors import StoreError
-from semantic_recall.stores._statements import Transaction
+from semantic_recall.stores import _sqlite_fulltext, _sqlite_vectors
+from semantic_recall.stores._backend import Compiled, FullText, VectorRows
+from semantic_recall.stores._schema import counters, metadata
+from semantic_recall.stores._statements import Statement, Transaction
 
 BUSY_SECONDS = 30
-ERRORS = (sqlite3.Error,)
-
-BEGIN_READ = "BEGIN"
-# The driver begins no transaction by itself (see `prepare`). IMMEDIATE takes the write lock at
-# once: a transaction that reads first and writes later fails when another process wrote in
-# between, and no busy timeout helps.
-BEGIN_WRITE = "BEGIN IMMEDIATE"
+_DIALECT = sqlite.dialect()
 
 _REMEDIES = (
     ("locked", "another process kept it locked for 30 s; try again, or look for a stuck process"),
@@ -44,13 +34,112 @@ _REMEDIES = (
 )
 
 
-def prepare(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
-    """Set up a fresh connection.
+_RESERVE = Statement(
+    update(counters)
+    .where(counters.c.name == "message")
+    .values(value=counters.c.value + bindparam("n"))
+    .returning(counters.c.value)
+)
+_COUNTER = Statement(insert(counters), ("name", "value"))
+
+
+class SQLite:
+    """A `Backend` in one file; see there for what the methods do.
+
+    Args:
+        path: The file; made when missing, its folder is not.
+    """
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+    one_writer = True
+    # The driver begins no transaction by itself (see `_connect`). IMMEDIATE takes the write lock
+    # at once: a transaction that reads first and writes later fails when another process wrote
+    # in between, and no busy timeout helps.
+    begin_read = "BEGIN"
+    begin_write = begin_alone = begin_migration = "BEGIN IMMEDIATE"
+    full_text: FullText = _sqlite_fulltext
+    vector_rows: VectorRows = _sqlite_vectors
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+
+    def pool(self) -> Pool:
+        return QueuePool(partial(_connect, self.name), pool_size=8, max_overflow=-1)
+
+    def compiled(self, statement: Statement) -> Compiled:
+        return statement.compiled(_DIALECT)
+
+    def explain(self, error: Exception) -> str:
+        cause = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
+        for part, remedy in _REMEDIES:
+            if part in cause.lower():
+                return f"the message store {self.name} failed ({cause}): {remedy}"
+        return f"the message store {self.name} failed: {cause}"
+
+    def conflict(self, error: Exception) -> bool:
+        return False  # one writer at a time
+
+    def lost(self, connection: object) -> bool:
+        return False
+
+    def listed(self, values: Iterable[object]) -> str:
+        return json.dumps(list(values))
+
+    def new_keys(self, tx: Transaction, n: int) -> Sequence[int]:
+        last: int = tx.value(_RESERVE, n=n)
+        return range(last - n + 1, last + 1)
+
+    def create(self, tx: Transaction) -> None:
+        for table in metadata.sorted_tables:
+            tx.sql(str(CreateTable(table).compile(dialect=_DIALECT)))
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                tx.sql(str(CreateIndex(index).compile(dialect=_DIALECT)))
+        tx.run(_COUNTER, name="message", value=0)
+        tx.sql(_sqlite_fulltext.CREATE)
+
+    def ready(self, tx: Transaction) -> None:
+        pass
+
+    def has_table(self, tx: Transaction, name: str) -> bool:
+        return bool(tx.sql("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))
+
+    def size(self, tx: Transaction) -> int:
+        pages: int = tx.sql("PRAGMA page_count")[0][0]
+        page: int = tx.sql("PRAGMA page_size")[0][0]
+        return pages * page
+
+    def faults(self, tx: Transaction) -> list[str]:
+        lines = tx.sql("PRAGMA quick_check(20)")
+        return [f"SQLite: {line}" for (line,) in lines if line != "ok"]
+
+    def scrub(self, tx: Transaction) -> None:
+        _sqlite_fulltext.optimize(tx)
+        tx.sql("VACUUM")
+        if tx.sql("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
+            raise StoreError(
+                "the write-ahead log could not be emptied while another connection reads; the"
+                " deleted text may still be in it: scrub again later"
+            )
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    """Return a fresh connection.
 
     FULL makes a commit survive a power loss. secure_delete overwrites what is deleted where that
     costs no extra page. Temporary tables stay in memory, so no text reaches other files.
     """
-    connection.isolation_level = None
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _set_up(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
     cursor = connection.cursor()
     for pragma in (
         "journal_mode=WAL",
@@ -62,69 +151,3 @@ def prepare(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
-
-
-def explain(error: Exception, name: str) -> str:
-    """Return one sentence with what failed and the remedy."""
-    cause = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
-    for part, remedy in _REMEDIES:
-        if part in cause.lower():
-            return f"the message store {name} failed ({cause}): {remedy}"
-    return f"the message store {name} failed: {cause}"
-
-
-def scrub(tx: Transaction) -> None:
-    """Rewrite the file without freed pages and empty the write-ahead log."""
-    tx.sql("VACUUM")
-    if tx.sql("PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:
-        raise StoreError(
-            "the write-ahead log could not be emptied while another connection reads; the"
-            " deleted text may still be in it: scrub again later"
-        )
-
-
-def faults(tx: Transaction) -> list[str]:
-    """Return what SQLite finds wrong with its own file."""
-    lines = tx.sql("PRAGMA quick_check(20)")
-    return [f"SQLite: {line}" for (line,) in lines if line != "ok"]
-
-
-def has_table(tx: Transaction, name: str) -> bool:
-    """Tell whether a table exists."""
-    return bool(tx.sql("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", name))
-
-
-def size(tx: Transaction) -> int:
-    """Return the bytes of the database file."""
-    pages: int = tx.sql("PRAGMA page_count")[0][0]
-    page: int = tx.sql("PRAGMA page_size")[0][0]
-    return pages * page
-
-
-def among(column: ColumnElement[int] | ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Return `column IN` the list bound as `name` (see `listed`).
-
-    One parameter for any number of values: no limit on variables, and one statement to compile.
-    """
-    return column.in_(select(func.json_each(bindparam(name)).table_valued("value").c.value))
-
-
-def paired(
-    first: ColumnElement[int], second: ColumnElement[str], name: str
-) -> tuple[FromClause, ColumnElement[bool]]:
-    """Return a table of the pairs bound as `name` and the condition that joins them."""
-    pairs = func.json_each(bindparam(name)).table_valued("value", name="pairs")
-    return pairs, and_(
-        first == func.json_extract(pairs.c.value, "$[0]"),
-        second == func.json_extract(pairs.c.value, "$[1]"),
-    )
-
-
-def listed(values: Iterable[object]) -> str:
-    """Return the parameter for `among` or `paired`."""
-    return json.dumps(list(values))
-
-
-def insert_missing(table: Table) -> Insert:
-    """Return an insert that leaves rows alone whose key is there already."""
-    return insert(table).on_conflict_do_nothing()

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import Delete, Dialect, Insert, MetaData, Select, Update
+from sqlalchemy import Delete, Dialect, Insert, Select, Update
 from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from semantic_recall.stores._backend import Backend, Compiled
+
 Values = tuple[Any, ...]
+Core: TypeAlias = Select[Any] | Insert | Update | Delete
+
+NO_SCHEMA = "__[SCHEMA__none]"
+"""Stands in the compiled SQL for the name of the schema, where a database has schemas."""
 
 
 class Statement:
@@ -26,25 +31,35 @@ class Statement:
         core: The statement; its parameters have names.
         columns: For an insert or update, the columns that take their values from parameters of
             the same name.
+        postgresql: The statement on PostgreSQL, where it is another.
     """
 
-    __slots__ = ("_columns", "_compiled", "_core")
+    __slots__ = ("_columns", "_compiled", "_cores")
 
     def __init__(
-        self, core: Select[Any] | Insert | Update | Delete, columns: Sequence[str] = ()
+        self, core: Core, columns: Sequence[str] = (), *, postgresql: Core | None = None
     ) -> None:
-        self._core = core
+        self._cores = {"sqlite": core, "postgresql": core if postgresql is None else postgresql}
         self._columns = columns
-        self._compiled: dict[str, tuple[str, Callable[[Mapping[str, Any]], Values]]] = {}
+        self._compiled: dict[str, Compiled] = {}
 
-    def compiled(self, dialect: Dialect) -> tuple[str, Callable[[Mapping[str, Any]], Values]]:
+    def compiled(self, dialect: Dialect) -> Compiled:
         """Return the SQL and what puts named parameters into their places."""
         known = self._compiled.get(dialect.name)
         if known is None:
-            compiler = self._core.compile(dialect=dialect, column_keys=list(self._columns) or None)
-            known = _positional(compiler)
+            known = self._compile(dialect)
             self._compiled[dialect.name] = known
         return known
+
+    def _compile(self, dialect: Dialect) -> Compiled:
+        compiler = self._cores[dialect.name].compile(
+            dialect=dialect,
+            column_keys=list(self._columns) or None,
+            schema_translate_map=None if dialect.name == "sqlite" else {None: "any"},
+        )
+        if not isinstance(compiler, SQLCompiler):
+            raise TypeError(f"not a statement: {compiler}")
+        return _positional(compiler)
 
 
 def _positional(compiler: SQLCompiler) -> tuple[str, Callable[[Mapping[str, Any]], Values]]:
@@ -62,15 +77,15 @@ def _positional(compiler: SQLCompiler) -> tuple[str, Callable[[Mapping[str, Any]
 class Transaction:
     """What a method of the store runs its statements in; made by `Database`."""
 
-    __slots__ = ("_cursor", "_dialect")
+    __slots__ = ("_cursor", "backend")
 
-    def __init__(self, cursor: DBAPICursor, dialect: Dialect) -> None:
+    def __init__(self, cursor: DBAPICursor, backend: Backend) -> None:
         self._cursor = cursor
-        self._dialect = dialect
+        self.backend = backend
 
     def all(self, statement: Statement, **parameters: object) -> Sequence[Any]:
         """Run a statement; return its rows as tuples."""
-        sql, places = statement.compiled(self._dialect)
+        sql, places = self.backend.compiled(statement)
         self._cursor.execute(sql, places(parameters))
         return self._cursor.fetchall()
 
@@ -86,28 +101,31 @@ class Transaction:
 
     def run(self, statement: Statement, **parameters: object) -> int:
         """Run a statement without a result; return how many rows it touched."""
-        sql, places = statement.compiled(self._dialect)
+        sql, places = self.backend.compiled(statement)
         self._cursor.execute(sql, places(parameters))
         return self._cursor.rowcount
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
         if rows:
-            sql, places = statement.compiled(self._dialect)
-            self._cursor.executemany(sql, [places(row) for row in rows])
+            sql, places = self.backend.compiled(statement)
+            self._many(sql, [places(row) for row in rows])
 
     def sql(self, text: str, *values: object) -> Sequence[Any]:
-        """Run text that only this dialect knows; return its rows, if it has any."""
+        """Run text that only this database knows; return its rows, if it has any."""
         self._cursor.execute(text, values)
         return self._cursor.fetchall() if self._cursor.description else ()
 
     def many_sql(self, text: str, rows: Iterable[Values]) -> None:
-        """Run text that only this dialect knows once for each row of values."""
-        self._cursor.executemany(text, list(rows))
+        """Run text that only this database knows once for each row of values."""
+        self._many(text, list(rows))
 
-    def create(self, tables: MetaData) -> None:
-        """Create tables and their indexes."""
-        for table in tables.sorted_tables:
-            self.sql(str(CreateTable(table).compile(dialect=self._dialect)))
-            for index in sorted(table.indexes, key=lambda index: str(index.name)):
-                self.sql(str(CreateIndex(index).compile(dialect=self._dialect)))
+    def listed(self, values: Iterable[object]) -> object:
+        """Return the parameter for `_lists.among`."""
+        return self.backend.listed(values)
+
+    def _many(self, text: str, rows: Sequence[Values]) -> None:
+        if len(rows) == 1:  # psycopg's executemany has to ask the server three times more
+            self._cursor.execute(text, rows[0])
+        elif rows:
+            self._cursor.executemany(text, rows)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import bindparam, select, update
 
 from semantic_recall.errors import StoreError
 from semantic_recall.protocols import (
@@ -18,9 +19,12 @@ from semantic_recall.protocols import (
     PendingMessage,
 )
 from semantic_recall.stores import _queues, _scopes
-from semantic_recall.stores._database import UsesDatabase
+from semantic_recall.stores._backend import NewVectors
+from semantic_recall.stores._database import UsesDatabase, retried
+from semantic_recall.stores._lists import among, one_per_message
 from semantic_recall.stores._messages import MESSAGE, to_message
 from semantic_recall.stores._schema import (
+    chunk_rows,
     messages,
     outbox,
     pending,
@@ -30,17 +34,15 @@ from semantic_recall.stores._schema import (
     vectors,
 )
 from semantic_recall.stores._spaces import require_space, space_key
-from semantic_recall.stores._sqlite import among, listed
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import unescape
 from semantic_recall.types import VectorSpace
-
-FLOAT = np.dtype("<f4")
 
 
 class Vectors(UsesDatabase):
     """The part of the store that keeps vectors and what is still to do about them."""
 
+    @retried
     def set_vectors(self, space: VectorSpace, vectors: Sequence[MessageVectors], /) -> int:
         """See `MessageStore.set_vectors`."""
         wanted = {item.key: item for item in vectors}
@@ -49,23 +51,20 @@ class Vectors(UsesDatabase):
         if not wanted:
             return 0
         with self._db.write() as tx:
-            return _set_vectors(tx, require_space(tx, space), wanted)
+            return _set_vectors(tx, require_space(tx, space), wanted, outbox=self._outbox)
 
+    @retried
     def find_vectors(
         self, space: VectorSpace, digests: Sequence[bytes], /
     ) -> dict[bytes, NDArray[np.float32]]:
         """See `MessageStore.find_vectors`."""
-        found: dict[bytes, NDArray[np.float32]] = {}
         with self._db.read() as tx:
             key = space_key(tx, space)
             if key is None:
-                return found
-            for digest in dict.fromkeys(digests):
-                data = tx.value(_BY_DIGEST, space=key, wanted=digest)
-                if data is not None:
-                    found[digest] = as_vectors(data, space.dimensions)
-        return found
+                return {}
+            return tx.backend.vector_rows.by_digests(tx, key, digests, space.dimensions)
 
+    @retried
     def pending(
         self, space: VectorSpace, /, *, limit: int, due_only: bool = True
     ) -> list[PendingMessage]:
@@ -76,46 +75,61 @@ class Vectors(UsesDatabase):
             rows = tx.all(_PENDING, space=key, due=due, n=limit)
         return [PendingMessage(row[-3], row[-2], to_message(row), row[-1]) for row in rows]
 
+    @retried
     def postpone(self, space: VectorSpace, keys: Sequence[int], /, *, seconds: float) -> None:
         """See `MessageStore.postpone`."""
         with self._db.write() as tx:
             tx.run(
                 _POSTPONE,
                 space=space_key(tx, space),
-                keys=listed(keys),
+                keys=tx.listed(keys),
                 due=time.time() + seconds,
             )
 
+    @retried
     def operations(self, *, limit: int) -> list[IndexOperation]:
         """See `MessageStore.operations`."""
         with self._db.read() as tx:
             rows = tx.all(_OPERATIONS, n=limit)
-        operations = []
-        for id, kind, key, chunks, resource_id, thread_id, name, dimensions, data in rows:
-            operations.append(
-                IndexOperation(
-                    id,
-                    kind,
-                    VectorSpace(unescape(name), dimensions),
-                    _scopes.scope_of(resource_id, thread_id),
-                    key,
-                    as_vectors(data if kind == "upsert" and data else b"", dimensions),
-                    chunks,
-                )
+            stored = _vectors_of(tx, rows)
+        return [
+            IndexOperation(
+                id,
+                kind,
+                VectorSpace(unescape(name), dimensions),
+                _scopes.scope_of(resource_id, thread_id),
+                key,
+                stored.get((space, key), np.zeros((0, dimensions), np.float32)),
+                chunks,
             )
-        return operations
+            for id, kind, key, chunks, resource_id, thread_id, space, name, dimensions in rows
+        ]
 
+    @retried
     def acknowledge(self, operations: Sequence[IndexOperation], /) -> None:
         """See `MessageStore.acknowledge`."""
         if not operations:
             return
         with self._db.write() as tx:
-            tx.run(_ACKNOWLEDGE, ids=listed(operation.id for operation in operations))
+            tx.run(_ACKNOWLEDGE, ids=tx.listed(operation.id for operation in operations))
 
 
-def as_vectors(data: bytes, dimensions: int) -> NDArray[np.float32]:
-    """Return a stored blob as (chunks, dimensions)."""
-    return np.frombuffer(data, dtype=FLOAT).reshape(-1, dimensions)
+def _vectors_of(
+    tx: Transaction, operations: Sequence[Sequence[Any]]
+) -> dict[tuple[int, int], NDArray[np.float32]]:
+    """Return what the upserts among rows of `_OPERATIONS` write, by space and key."""
+    wanted: dict[tuple[int, int], list[int]] = {}
+    for row in operations:
+        if row[1] == "upsert":
+            wanted.setdefault((row[6], row[8]), []).append(row[2])
+    found: dict[tuple[int, int], NDArray[np.float32]] = {}
+    for (space, dimensions), keys in wanted.items():
+        rows = tx.all(DATA, space=space, keys=tx.listed(keys))
+        owners, data = tx.backend.vector_rows.decode(rows, dimensions)
+        ends = np.flatnonzero(np.diff(owners, append=-1)) + 1
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            found[space, int(owners[start])] = data[start:end]
+    return found
 
 
 def _check_shape(item: MessageVectors, space: VectorSpace) -> None:
@@ -132,6 +146,7 @@ _TARGETS = Statement(
         messages.c.key,
         messages.c.digest,
         messages.c.resource_key,
+        messages.c.thread_key,
         resources.c.resource_id,
         threads.c.thread_id,
     )
@@ -142,14 +157,13 @@ _TARGETS = Statement(
 )
 _OLD_CHUNKS = Statement(
     select(vectors.c.key, vectors.c.chunks).where(
-        vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys")
+        vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys"), one_per_message()
     )
 )
 _DELETE_OLD = Statement(
     vectors.delete().where(vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys"))
 )
 _ACKNOWLEDGE = Statement(outbox.delete().where(among(outbox.c.id, "ids")))
-_INSERT = Statement(insert(vectors), ("space_key", "key", "chunks", "data"))
 _DONE = Statement(
     pending.delete().where(pending.c.space_key == bindparam("space"), among(pending.c.key, "keys"))
 )
@@ -158,43 +172,50 @@ _STAMP = Statement(
 )
 
 
-def _set_vectors(tx: Transaction, space: int, wanted: dict[int, MessageVectors]) -> int:
+def _set_vectors(
+    tx: Transaction, space: int, wanted: dict[int, MessageVectors], *, outbox: bool
+) -> int:
+    # First, so that what is read below stays true until the end.
+    versions = _scopes.bump_owners(tx, wanted)
     targets = [
-        row for row in tx.all(_TARGETS, keys=listed(wanted)) if wanted[row[0]].digest == row[1]
+        row for row in tx.all(_TARGETS, keys=tx.listed(wanted)) if wanted[row[0]].digest == row[1]
     ]
     if not targets:
         return 0
-    keys = listed(row[0] for row in targets)
+    keys = tx.listed(row[0] for row in targets)
     old: dict[int, int] = dict(tx.all(_OLD_CHUNKS, space=space, keys=keys))
     if old:
         tx.run(_DELETE_OLD, space=space, keys=keys)
-    rows, changes = [], []
-    for key, _, _, resource_id, thread_id in targets:
-        data = wanted[key].vectors
-        chunks = len(data)
-        blob = data.astype(FLOAT, copy=False).tobytes()
-        rows.append({"space_key": space, "key": key, "chunks": chunks, "data": blob})
-        bound = max(chunks, old.get(key, 0))
-        changes.append(_queues.Change(space, key, bound, resource_id, thread_id))
-    tx.many(_INSERT, rows)
+    tx.backend.vector_rows.insert_vectors(
+        tx,
+        space,
+        [
+            NewVectors(key, owner, thread, wanted[key].vectors)
+            for key, _, owner, thread, *_ in targets
+        ],
+    )
     tx.run(_DONE, space=space, keys=keys)
-    versions = _scopes.bump(tx, (row[2] for row in targets))
     tx.many(_STAMP, [{"at": row[0], "stamp": versions[row[2]]} for row in targets])
-    _queues.push(tx, "upsert", changes)
-    written = sum(row["chunks"] for row in rows) - sum(old.values())
-    _queues.count_vectors(tx, Counter({space: written}))
+    written = {row[0]: len(wanted[row[0]].vectors) for row in targets}
+    if outbox:
+        changes = [
+            _queues.Change(space, key, max(written[key], old.get(key, 0)), *ids)
+            for key, _, _, _, *ids in targets
+        ]
+        _queues.push(tx, "upsert", changes)
+    _queues.count_vectors(tx, Counter({space: sum(written.values()) - sum(old.values())}))
     return len(targets)
 
 
-_BY_DIGEST = Statement(
-    select(vectors.c.data)
-    .join_from(messages, vectors, vectors.c.key == messages.c.key)
-    .where(
-        vectors.c.space_key == bindparam("space"),
-        messages.c.digest == bindparam("wanted"),
-    )
-    .limit(1)
+DATA = Statement(
+    select(vectors.c.key, vectors.c.chunks, vectors.c.data)
+    .where(vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys"))
+    .order_by(vectors.c.key),
+    postgresql=select(chunk_rows.c.key, chunk_rows.c.chunks, chunk_rows.c.data)
+    .where(chunk_rows.c.space_key == bindparam("space"), among(chunk_rows.c.key, "keys"))
+    .order_by(chunk_rows.c.key, chunk_rows.c.chunk),
 )
+"""Rows for `VectorRows.decode`."""
 _PENDING = Statement(
     select(*MESSAGE, messages.c.key, messages.c.digest, pending.c.attempts)
     .select_from(pending)
@@ -218,15 +239,12 @@ _OPERATIONS = Statement(
         outbox.c.chunks,
         outbox.c.resource_id,
         outbox.c.thread_id,
+        outbox.c.space_key,
         spaces.c.name,
         spaces.c.dimensions,
-        vectors.c.data,
     )
     .select_from(outbox)
     .join(spaces, spaces.c.key == outbox.c.space_key)
-    .outerjoin(
-        vectors, (vectors.c.key == outbox.c.key) & (vectors.c.space_key == outbox.c.space_key)
-    )
     .order_by(outbox.c.id)
     .limit(bindparam("n"))
 )

@@ -1,4 +1,4 @@
-"""The message store in SQL: SQLite in one file."""
+"""The message store in SQL: SQLite in one file, or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from semantic_recall.stores._adding import Adding
+from semantic_recall.stores._backend import Backend
 from semantic_recall.stores._care import Care
 from semantic_recall.stores._database import Database
 from semantic_recall.stores._erasure import Erasure
@@ -15,6 +16,7 @@ from semantic_recall.stores._messages import Messages
 from semantic_recall.stores._migrations import migrate
 from semantic_recall.stores._search import Search
 from semantic_recall.stores._spaces import Spaces
+from semantic_recall.stores._sqlite import SQLite
 from semantic_recall.stores._vectors import Vectors
 
 
@@ -33,13 +35,17 @@ class SQLMessageStore(Adding, Messages, Search, Vectors, Spaces, Erasure, Care):
             StoreError: The file is not a database, was written by a newer version, or cannot
                 be opened.
         """
-        database = Database(Path(path))
+        return cls._open(SQLite(Path(path)), outbox=True)
+
+    @classmethod
+    def _open(cls, backend: Backend, *, outbox: bool) -> Self:
+        database = Database(backend)
         try:
             migrate(database)
         except BaseException:
             database.close()
             raise
-        return cls(database)
+        return cls(database, outbox=outbox)
 
     def close(self) -> None:
         """See `MessageStore.close`."""

@@ -8,11 +8,12 @@ giving FTS5 the same tokens again, which the `terms` table knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from semantic_recall.stores._backend import Indexed
 from semantic_recall.stores._statements import Transaction
 
 CREATE = (
@@ -20,30 +21,31 @@ CREATE = (
 )
 
 
-def tokens(resource_key: int, thread_key: int, terms: NDArray[np.uint32]) -> str:
-    """Return the tokens of one message, separated by spaces."""
-    # Formatting the bytes at once is ten times faster than one term after the other; tokens
-    # that come twice do no harm, since positions are not kept.
-    words = terms.astype(">u4").tobytes().hex(" ", 4)
-    prefix = f" {resource_key:x}x"
-    return f"t{thread_key:x}{prefix}{words.replace(' ', prefix)}"
+def insert(tx: Transaction, rows: Sequence[Indexed]) -> None:
+    """Index messages."""
+    tx.many_sql(
+        "INSERT INTO full_text(rowid, tokens) VALUES (?, ?)",
+        [(row.key, _tokens(row)) for row in rows],
+    )
 
 
-def insert(tx: Transaction, rows: Iterable[tuple[int, str]]) -> None:
-    """Index messages: pairs of key and `tokens`."""
-    tx.many_sql("INSERT INTO full_text(rowid, tokens) VALUES (?, ?)", rows)
+def delete(tx: Transaction, rows: Sequence[Indexed]) -> None:
+    """Remove messages; the terms must be those they were indexed with."""
+    tx.many_sql(
+        "INSERT INTO full_text(full_text, rowid, tokens) VALUES ('delete', ?, ?)",
+        [(row.key, _tokens(row)) for row in rows],
+    )
 
 
-def delete(tx: Transaction, rows: Iterable[tuple[int, str]]) -> None:
-    """Remove messages; `tokens` must be what they were indexed with."""
-    tx.many_sql("INSERT INTO full_text(full_text, rowid, tokens) VALUES ('delete', ?, ?)", rows)
-
-
-def count(tx: Transaction, resource_key: int, thread_key: int | None, term: int) -> int:
-    """Return in how many messages of the scope a term is."""
-    query = _query(resource_key, thread_key, term)
-    n: int = tx.sql("SELECT count(*) FROM full_text WHERE full_text MATCH ?", query)[0][0]
-    return n
+def counts(
+    tx: Transaction, resource_key: int, thread_key: int | None, terms: Sequence[int]
+) -> dict[int, int]:
+    """Return in how many messages of the scope each term is."""
+    count = "SELECT count(*) FROM full_text WHERE full_text MATCH ?"
+    return {
+        term: tx.sql(count, _query(resource_key, thread_key, term))[0][0]
+        for term in dict.fromkeys(terms)
+    }
 
 
 def matches(
@@ -55,7 +57,7 @@ def matches(
     return np.array(rows, dtype=np.int64).reshape(-1)
 
 
-def left(tx: Transaction, keys: Iterable[int]) -> int:
+def left(tx: Transaction, keys: Sequence[int]) -> int:
     """Count which of `keys` the index still holds."""
     return sum(tx.sql("SELECT count(*) FROM full_text WHERE rowid = ?", key)[0][0] for key in keys)
 
@@ -74,3 +76,12 @@ def optimize(tx: Transaction) -> None:
 def _query(resource_key: int, thread_key: int | None, term: int) -> str:
     token = f'"{resource_key:x}x{term:08x}"'
     return token if thread_key is None else f'{token} AND "t{thread_key:x}"'
+
+
+def _tokens(row: Indexed) -> str:
+    """Return the tokens of one message, separated by spaces."""
+    # Formatting the bytes at once is ten times faster than one term after the other; tokens
+    # that come twice do no harm, since positions are not kept.
+    words = row.terms.astype(">u4").tobytes().hex(" ", 4)
+    prefix = f" {row.resource_key:x}x"
+    return f"t{row.thread_key:x}{prefix}{words.replace(' ', prefix)}"
