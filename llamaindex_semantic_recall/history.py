@@ -7,14 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    DocumentBlock,
-    MessageRole,
-    TextBlock,
-    ThinkingBlock,
-    ToolCallBlock,
-)
+from llama_index.core.base.llms.types import ChatMessage, ContentBlock, MessageRole, TextBlock
 
 from llamaindex_semantic_recall.messages import block_texts, dump, same_message, text_of
 from semantic_recall.types import Message
@@ -48,13 +41,15 @@ def chat_tokens(chat: ChatMessage, count: CountTokens) -> int:
     return total
 
 
-def _block_tokens(block: object, count: CountTokens) -> int:
-    if isinstance(block, ThinkingBlock):
+# Blocks are told apart by their type's name: the first releases of LlamaIndex 0.13 have neither
+# thinking nor tool calls among them.
+def _block_tokens(block: ContentBlock, count: CountTokens) -> int:
+    if block.block_type == "thinking":
         return block.num_tokens or count(block.content or "")
-    if isinstance(block, ToolCallBlock):
+    if block.block_type == "tool_call":
         call = dump(ChatMessage(blocks=[block]))["blocks"]
         return count(json.dumps(call, ensure_ascii=False))
-    if isinstance(block, DocumentBlock):
+    if block.block_type == "document":
         return _DOCUMENT_TOKENS
     texts = block_texts(block)
     return sum(map(count, texts)) if texts else _MEDIA_TOKENS
@@ -63,7 +58,7 @@ def _block_tokens(block: object, count: CountTokens) -> int:
 def tool_calls(chat: ChatMessage) -> list[str | None]:
     """Return the ids of a message's tool calls, None for a call without an id."""
     found: list[str | None] = [
-        block.tool_call_id for block in chat.blocks if isinstance(block, ToolCallBlock)
+        block.tool_call_id for block in chat.blocks if block.block_type == "tool_call"
     ]
     for call in chat.additional_kwargs.get("tool_calls") or ():
         id = call.get("id") if isinstance(call, Mapping) else None
@@ -118,7 +113,7 @@ def _answered(calls: Sequence[str | None], results: Sequence[Entry]) -> bool:
 
 def _without_calls(entry: Entry) -> Entry:
     chat = entry.chat.model_copy()
-    chat.blocks = [block for block in chat.blocks if not isinstance(block, ToolCallBlock)]
+    chat.blocks = [block for block in chat.blocks if block.block_type != "tool_call"]
     chat.additional_kwargs = {
         key: value
         for key, value in chat.additional_kwargs.items()

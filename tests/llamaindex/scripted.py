@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from typing import Any, TypeAlias
 
+from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
@@ -16,20 +18,39 @@ from llama_index.core.base.llms.types import (
     CompletionResponseGen,
     LLMMetadata,
     MessageRole,
-    ToolCallBlock,
 )
 from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import ToolSelection
 from pydantic import PrivateAttr
 
+HAS_TOOL_BLOCKS = "ToolCallBlock" in dir(types)
+
 Answer: TypeAlias = "str | ChatMessage | Callable[[Sequence[ChatMessage]], ChatMessage]"
 
 
 def call(name: str, id: str = "c1", **kwargs: Any) -> ChatMessage:
-    """An answer that calls a tool."""
-    block = ToolCallBlock(tool_call_id=id, tool_name=name, tool_kwargs=kwargs)
-    return ChatMessage(role="assistant", blocks=[block])
+    """An answer that calls a tool, in the form of the installed LlamaIndex."""
+    if HAS_TOOL_BLOCKS:
+        block = types.ToolCallBlock(tool_call_id=id, tool_name=name, tool_kwargs=kwargs)
+        return ChatMessage(role="assistant", blocks=[block])
+    function = {"name": name, "arguments": json.dumps(kwargs)}
+    return ChatMessage(
+        role="assistant", additional_kwargs={"tool_calls": [{"id": id, "function": function}]}
+    )
+
+
+def calls_in(message: ChatMessage) -> list[tuple[str, str, dict[str, Any]]]:
+    """The tool calls of a message: id, name and arguments."""
+    found = [
+        (block.tool_call_id or "", block.tool_name, block.tool_kwargs)
+        for block in message.blocks
+        if block.block_type == "tool_call" and isinstance(block.tool_kwargs, dict)
+    ]
+    for item in message.additional_kwargs.get("tool_calls", ()):
+        function = item["function"]
+        found.append((item["id"], function["name"], json.loads(function["arguments"])))
+    return found
 
 
 class ScriptedLLM(FunctionCallingLLM):
@@ -142,13 +163,8 @@ class ScriptedLLM(FunctionCallingLLM):
         self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
     ) -> list[ToolSelection]:
         return [
-            ToolSelection(
-                tool_id=block.tool_call_id or "",
-                tool_name=block.tool_name,
-                tool_kwargs=block.tool_kwargs if isinstance(block.tool_kwargs, dict) else {},
-            )
-            for block in response.message.blocks
-            if isinstance(block, ToolCallBlock)
+            ToolSelection(tool_id=id, tool_name=name, tool_kwargs=kwargs)
+            for id, name, kwargs in calls_in(response.message)
         ]
 
 
@@ -169,7 +185,7 @@ def refuse_what_providers_refuse(messages: Sequence[ChatMessage]) -> None:
     rest = [m for m in messages if m not in systems]
     if not rest or rest[0].role is not MessageRole.USER:
         raise ValueError(f"the conversation must begin with the user: {messages}")
-    open_calls: set[str | None] = set()
+    open_calls: set[str] = set()
     for message in rest:
         if message.role is MessageRole.TOOL:
             if message.additional_kwargs.get("tool_call_id") not in open_calls:
@@ -178,7 +194,7 @@ def refuse_what_providers_refuse(messages: Sequence[ChatMessage]) -> None:
             continue
         if open_calls:
             raise ValueError(f"a tool call without its result: {messages}")
-        open_calls = {b.tool_call_id for b in message.blocks if isinstance(b, ToolCallBlock)}
+        open_calls = {id for id, _, _ in calls_in(message)}
     if open_calls:
         raise ValueError(f"a tool call without its result: {messages}")
 

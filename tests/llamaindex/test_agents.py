@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
-from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.workflow import Context
 
 from llamaindex_semantic_recall import SemanticRecallMemory
 from semantic_recall import SemanticRecall
 from tests.llamaindex.conftest import CountingEmbedder
-from tests.llamaindex.scripted import ScriptedLLM, call, shown
+from tests.llamaindex.scripted import ScriptedLLM, call, calls_in, shown
 
 # The workflows package reads every attribute of an agent, deprecated ones of pydantic too.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
@@ -53,7 +53,7 @@ async def test_a_turn_with_two_tool_rounds_recalls_once_and_the_same(
     assert [m.role.value for m in stored] == [
         "user", "assistant", "tool", "assistant", "tool", "assistant",
     ]  # fmt: skip
-    assert isinstance(stored[1].blocks[0], ToolCallBlock)
+    assert calls_in(stored[1]) == [("c1", "add", {"a": 1, "b": 2})]
     assert stored[2].additional_kwargs["tool_call_id"] == "c1"
 
 

@@ -70,7 +70,8 @@ async def _achat(engine: BaseChatEngine, text: str) -> str:
 async def _stream(engine: BaseChatEngine, text: str) -> str:
     response = engine.stream_chat(text)
     told = "".join(response.response_gen)
-    while not response.is_done:  # the answer is stored by a thread
+    deadline = time.monotonic() + 20
+    while not response.is_done and time.monotonic() < deadline:  # a thread stores the answer
         await asyncio.sleep(0.01)
     return told
 
