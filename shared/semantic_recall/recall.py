@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -69,6 +70,15 @@ class SemanticRecall(Turns):
         except BaseException:
             parts.store.close()
             raise
+
+    @property
+    def memory_id(self) -> str:
+        """What names the stored memory, the same in every process that opens it.
+
+        Raises:
+            StoreError: The database failed.
+        """
+        return self._store.setting("memory_id", uuid.uuid4().hex)
 
     async def aremember(
         self,
