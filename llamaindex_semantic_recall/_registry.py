@@ -7,7 +7,6 @@ leaves the process.
 
 from __future__ import annotations
 
-import uuid
 import weakref
 from typing import TYPE_CHECKING
 
@@ -40,15 +39,10 @@ def find(instance_id: str) -> SemanticRecallMemory | None:
     return _memories.get(instance_id)
 
 
-def memory_id(recall: SemanticRecall) -> str:
-    """Return what names the stored memory, the same in every process that opens it."""
-    return recall._store.setting("memory_id", uuid.uuid4().hex)
-
-
 def serves(recall: SemanticRecall, wanted: str) -> bool:
     """Tell whether `recall` is open and is the memory with this id."""
     try:
-        return memory_id(recall) == wanted
+        return recall.memory_id == wanted
     except StoreClosedError:
         return False
 

@@ -263,7 +263,7 @@ class SemanticRecallMemory(BaseMemory):
         return {
             **super().to_dict(**kwargs),
             "instance_id": self._instance_id,
-            "memory_id": _registry.memory_id(self._thread.recall),
+            "memory_id": self._thread.recall.memory_id,
         }
 
     @classmethod
