@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from semantic_recall.searching import Found
+from semantic_recall.searching import NOT_IN_SCOPE, Found
 from semantic_recall.types import Message, MessageRange, RecalledMessage
 from semantic_recall.windows import Window, expand, fit, merge
 
@@ -53,13 +53,23 @@ def assembled(
     """
     dropped = dict(found.dropped)
     hits = set(found.hits)
+    scores, dense, lexical = (
+        values[plan.positions].tolist() for values in (found.scores, found.dense, found.lexical)
+    )
     recalled = {
-        position: _recalled(found, position, messages[key], is_hit=position in hits)
-        for position, key in zip(plan.positions, plan.keys, strict=True)
+        position: RecalledMessage(
+            message=messages[key],
+            is_hit=position in hits,
+            score=_finite(scores[place]),
+            dense=_finite(dense[place]),
+            lexical=_finite(lexical[place]),
+        )
+        for place, (position, key) in enumerate(zip(plan.positions, plan.keys, strict=True))
         if key in messages
     }
     if len(recalled) < len(plan.positions):
-        dropped["not in scope"] = len(plan.positions) - len(recalled)
+        missing = len(plan.positions) - len(recalled)
+        dropped[NOT_IN_SCOPE] = dropped.get(NOT_IN_SCOPE, 0) + missing
     if max_tokens is not None:
         costs = {position: cost(message) for position, message in recalled.items()}
         kept, left_out = fit(plan.windows, lambda position: costs.get(position, 0), max_tokens)
@@ -91,16 +101,6 @@ def chronological(messages: Sequence[RecalledMessage]) -> list[RecalledMessage]:
     return [recalled for _, _, recalled in ordered]
 
 
-def _recalled(found: Found, position: int, message: Message, *, is_hit: bool) -> RecalledMessage:
-    return RecalledMessage(
-        message=message,
-        is_hit=is_hit,
-        score=_number(found.scores[position]),
-        dense=_number(found.dense[position]),
-        lexical=_number(found.lexical[position]),
-    )
-
-
-def _number(value: float) -> float | None:
-    """Return a score as a float, None where there is none (NaN, or -inf: not searched)."""
-    return float(value) if math.isfinite(value) else None
+def _finite(value: float) -> float | None:
+    """Return a score, or None where there is none (NaN, or -inf: not searched)."""
+    return value if math.isfinite(value) else None

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 _NEVER = np.float32(-np.inf)
 _LAST_PLACES = np.array([1, 2, 3])
+_FEW = 500
+"""Up to so many messages a loop over threads is quicker than a dozen array operations."""
 _ONE = np.uint64(1)
 _SHIFT = np.uint64(32)
 
@@ -140,6 +142,7 @@ def select(
     *,
     digests: NDArray[np.int64] | None,
     recency: NDArray[np.int64],
+    repeated: NDArray[np.bool_] | None = None,
 ) -> list[int]:
     """Return the positions of the best messages, best first; of equal scores the newest first.
 
@@ -150,6 +153,8 @@ def select(
         digests: (n,) equal for equal texts: of those only the newest eligible one counts, with
             its own score. None: every message counts.
         recency: (n,) grows with the order of arrival (the messages' keys).
+        repeated: (n,) False where the digest is known to occur once, which saves a look; None
+            when that is not known.
     """
     candidates = np.flatnonzero(eligible & (scores > _NEVER))
     chosen: list[int] = []
@@ -161,7 +166,11 @@ def select(
     while done < len(candidates):
         ranked = _ranked(scores, candidates, reach, recency)
         for position in ranked[done:]:
-            if digests is None or _is_newest(position, candidates, digests, recency, newest):
+            if (
+                digests is None
+                or (repeated is not None and not repeated[position])
+                or _is_newest(position, candidates, digests, recency, newest)
+            ):
                 chosen.append(position)
                 if len(chosen) == top_k:
                     return chosen
@@ -201,23 +210,50 @@ def _better_neighbour(
 def _thread_best(
     scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_]
 ) -> NDArray[np.float32]:
-    """Return for each message the mean of its thread's three best searchable scores, else 0.
+    """Return for each message the mean of its thread's three best searchable scores, else 0."""
+    ends = np.append(starts[1:], len(scores))
+    few = len(scores) <= _FEW
+    means = (best_of_few if few else best_of_many)(scores, starts, ends, searchable)
+    return np.repeat(means, ends - starts)
+
+
+def best_of_few(
+    scores: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    searchable: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """Return the mean of each thread's three best; for few messages, as most scopes have."""
+    values = np.where(searchable, scores, _NEVER).tolist()
+    means = []
+    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        best = [value for value in sorted(values[begin:end])[-3:] if value >= 0]
+        means.append(sum(best) / len(best) if best else 0.0)
+    return np.array(means, np.float32)
+
+
+def best_of_many(
+    scores: NDArray[np.float32],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    searchable: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """Return the same without a loop over threads.
 
     The bits of a float >= 0, read as a whole number, are in the order of the floats: thread and
     score make one number, so a single plain sort orders every thread.
     """
-    ends = np.append(starts[1:], len(scores))
-    sizes = ends - starts
     ranks = scores.view(np.uint32).astype(np.uint64) + _ONE
     ranks[~searchable] = 0
-    ranks |= np.repeat(np.arange(len(starts), dtype=np.uint64) << _SHIFT, sizes)
+    ranks |= np.repeat(np.arange(len(starts), dtype=np.uint64) << _SHIFT, ends - starts)
     ranks.sort()
     places = ends[:, None] - _LAST_PLACES
     bits = ranks[np.maximum(places, 0)].astype(np.uint32)
     there = (places >= starts[:, None]) & (bits > 0)
     best = np.where(there, (bits - np.uint32(1)).view(np.float32), np.float32(0.0))
     mean = best.sum(axis=1) / np.maximum(there.sum(axis=1), 1).astype(np.float32)
-    return np.repeat(mean.astype(np.float32, copy=False), sizes)
+    result: NDArray[np.float32] = mean.astype(np.float32, copy=False)
+    return result
 
 
 def _ranked(

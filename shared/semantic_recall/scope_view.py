@@ -37,6 +37,8 @@ class ScopeView:
     created_at: NDArray[np.int64]
     searchable: NDArray[np.bool_]
     digests: NDArray[np.int64]
+    repeated: NDArray[np.bool_]
+    """(n,) whose digest another message has too."""
     roles: NDArray[np.int32]
     """(n,) index into `role_names`."""
     role_names: tuple[str, ...]
@@ -159,7 +161,7 @@ class ScopeView:
         """Bytes held by the arrays."""
         arrays = (
             self.keys, self.threads, self.created_at, self.searchable, self.digests, self.roles,
-            self.starts, self.order, self.questions, self.lengths, self.has_vector,
+            self.repeated, self.starts, self.order, self.questions, self.lengths, self.has_vector,
         )  # fmt: skip
         own = sum(array.nbytes for array in arrays) + self.layout.nbytes
         return own + sum(segment.nbytes for segment in self.segments)
@@ -221,6 +223,7 @@ def _arranged(
         created_at=created_at[order],
         searchable=searchable[order],
         digests=digests[order],
+        repeated=_repeated(digests)[order],
         roles=roles[order],
         role_names=role_names,
         starts=starts,
@@ -254,6 +257,12 @@ def _only(rows: ScopeRows, wanted: NDArray[np.bool_]) -> ScopeRows:
         vector_keys=np.zeros(0, np.int64),
         vectors=np.zeros((0, 0), np.float32),
     )
+
+
+def _repeated(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+    repeated: NDArray[np.bool_] = (counts > 1)[which]
+    return repeated
 
 
 def _marked(size: int, places: NDArray[np.int64]) -> NDArray[np.bool_]:

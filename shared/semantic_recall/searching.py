@@ -148,13 +148,16 @@ class Searcher:
         if options.filter is not None:
             keys = with_metadata(self._store.metadata(scope), options.filter)
             matching = positions_of(view, keys)
-        eligible, filtered_out = filtered(view, dense, options, matching=matching, excluded=excluded)
+        eligible, filtered_out = filtered(
+            view, dense, options, matching=matching, excluded=excluded
+        )
         hits = select(
             scores,
             eligible,
             options.top_k,
             digests=view.digests if options.ranking == "hybrid" else None,
             recency=view.keys,
+            repeated=view.repeated,
         )
         return Found(
             view=view,

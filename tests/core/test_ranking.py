@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from semantic_recall.ranking import (
     RankingWeights,
+    best_of_few,
+    best_of_many,
     dense_scores,
     hybrid_scores,
     prior_scores,
@@ -202,14 +204,34 @@ def test_select_is_sorting(
     selection: tuple[list[float], list[bool], list[int] | None, list[int]], k: int
 ) -> None:
     scores, eligible, digests, keys = selection
-    found = select(
-        floats(*scores),
-        np.array(eligible, dtype=np.bool_),
-        k,
-        digests=None if digests is None else np.array(digests, dtype=np.int64),
-        recency=np.array(keys, dtype=np.int64),
+    repeated = None if digests is None else np.array([digests.count(d) > 1 for d in digests])
+    for known in (None, repeated):
+        found = select(
+            floats(*scores),
+            np.array(eligible, dtype=np.bool_),
+            k,
+            digests=None if digests is None else np.array(digests, dtype=np.int64),
+            recency=np.array(keys, dtype=np.int64),
+            repeated=known,
+        )
+        assert found == plain_select(scores, eligible, k, digests, keys)
+
+
+@given(
+    threads=st.lists(
+        st.lists(st.tuples(st.floats(0, 9, width=32), st.booleans()), min_size=1, max_size=9),
+        min_size=1,
+        max_size=9,
     )
-    assert found == plain_select(scores, eligible, k, digests, keys)
+)
+def test_both_ways_to_the_best_of_a_thread_agree(threads: list[list[tuple[float, bool]]]) -> None:
+    scores = floats(*(score for thread in threads for score, _ in thread))
+    searchable = np.array([able for thread in threads for _, able in thread], dtype=np.bool_)
+    ends = np.cumsum([len(thread) for thread in threads])
+    starts = np.concatenate([[0], ends[:-1]])
+    few = best_of_few(scores, starts, ends, searchable)
+    many = best_of_many(scores, starts, ends, searchable)
+    np.testing.assert_allclose(few, many, rtol=1e-6)
 
 
 def test_many_repetitions_do_not_hide_the_rest() -> None:
