@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, cast
 
+from semantic_recall import SemanticRecall
 from semantic_recall.options import RecallOptions, RecallOverrides
 from semantic_recall.types import MessageRange, Scope
 
@@ -23,14 +24,22 @@ def overrides(options: RecallOptions, resource_id: str | None) -> RecallOverride
     return cast("RecallOverrides", values)
 
 
-def scoped(chosen: RecallOverrides, thread_id: str | None, resource_id: str | None) -> Scope:
-    """Return what a search with these options may see.
+def scoped(
+    recall: SemanticRecall,
+    thread_id: str | None,
+    resource_id: str | None,
+    wanted: RecallOverrides,
+) -> RecallOverrides:
+    """Return the overrides for a search whose scope is fixed.
 
     Raises:
         InvalidScopeError: The id that the scope needs is missing.
         InvalidIdError: An id cannot be used.
+        InvalidOptionError: An option cannot have its value.
     """
-    return Scope.of(chosen["scope"], resource_id=resource_id, thread_id=thread_id)
+    chosen = overrides(recall.options.replace(**wanted), resource_id)
+    Scope.of(chosen["scope"], resource_id=resource_id, thread_id=thread_id)
+    return chosen
 
 
 def to_json(options: RecallOptions) -> dict[str, Any]:

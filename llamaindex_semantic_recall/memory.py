@@ -64,7 +64,8 @@ class SemanticRecallMemory(BaseMemory):
         token_limit: The most tokens that `get` returns, images and tool calls included. When
             space is short recall shrinks first, then history; the last turn always stays.
         insert: Where the record of other conversations goes: the "system" message, or the "user"
-            message (for models that take no second system message, and for prompt caching).
+            message: for models that take one system message only, for prompt caching, and for a
+            `ReActAgent` without a system prompt, which drops memory's.
         options: How to recall. Default: the options of `recall`.
 
     Raises:

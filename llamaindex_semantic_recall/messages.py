@@ -144,7 +144,13 @@ def dump(chat: ChatMessage) -> dict[str, Json]:
     """Return a chat message as JSON values; `load` gives it back."""
     return {
         "role": chat.role.value,
-        "blocks": [block for block in map(_json, chat.blocks) if isinstance(block, dict)],
+        "blocks": [
+            # Without None, which is every field's default: the first releases of 0.13 write it and
+            # refuse to read it.
+            {key: value for key, value in block.items() if value is not None}
+            for block in map(_json, chat.blocks)
+            if isinstance(block, dict)
+        ],
         # "images" is a constructor's shorthand: its images are in the blocks already, and would
         # be added once more on loading.
         "additional_kwargs": {

@@ -8,10 +8,11 @@ from typing import Any
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from typing_extensions import Unpack
 
-from llamaindex_semantic_recall._options import overrides, scoped
+from llamaindex_semantic_recall._options import scoped
 from semantic_recall import SemanticRecall
-from semantic_recall.options import RecallOptions
+from semantic_recall.options import RecallOverrides
 from semantic_recall.result import Recall
 from semantic_recall.types import RecalledMessage
 
@@ -26,14 +27,14 @@ class SemanticRecallRetriever(BaseRetriever):
     first, best first, then their neighbours in order. Failures are raised: where an answer must
     go on without recall, use `SemanticRecallMemory`.
 
-        retriever = SemanticRecallRetriever(recall, resource_id="user-1")
+        retriever = SemanticRecallRetriever(recall, resource_id="user-1", top_k=8)
 
     Args:
         recall: The opened memory.
         thread_id: The conversation; needed with scope "thread".
         resource_id: Whose conversations; without one only the thread is searched.
-        options: How to recall. Default: the options of `recall`.
         callback_manager: LlamaIndex's callbacks.
+        **wanted: Any option of `RecallOptions`.
 
     Raises:
         InvalidScopeError: Neither thread_id nor resource_id was given.
@@ -45,13 +46,12 @@ class SemanticRecallRetriever(BaseRetriever):
         *,
         thread_id: str | None = None,
         resource_id: str | None = None,
-        options: RecallOptions | None = None,
         callback_manager: CallbackManager | None = None,
+        **wanted: Unpack[RecallOverrides],
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         self._recall = recall
-        self._overrides = overrides(options or recall.options, resource_id)
-        scoped(self._overrides, thread_id, resource_id)
+        self._overrides = scoped(recall, thread_id, resource_id, wanted)
         self._thread_id = thread_id
         self._resource_id = resource_id
 

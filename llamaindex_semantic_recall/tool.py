@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from llama_index.core.tools import FunctionTool
+from typing_extensions import Unpack
 
-from llamaindex_semantic_recall._options import overrides, scoped
+from llamaindex_semantic_recall._options import scoped
 from semantic_recall import SemanticRecall
-from semantic_recall.options import RecallOptions
+from semantic_recall.options import RecallOverrides
 from semantic_recall.result import Recall
 
 _DESCRIPTION = (
@@ -21,9 +22,9 @@ def create_recall_tool(
     *,
     thread_id: str | None = None,
     resource_id: str | None = None,
-    options: RecallOptions | None = None,
-    name: str = "search_earlier_conversations",
+    name: str = "search_memory",
     description: str = _DESCRIPTION,
+    **wanted: Unpack[RecallOverrides],
 ) -> FunctionTool:
     """Return a tool that takes a `query` and returns matching messages as one record.
 
@@ -34,15 +35,14 @@ def create_recall_tool(
         recall: The opened memory.
         thread_id: The present conversation.
         resource_id: Whose conversations; without one only the thread is searched.
-        options: How to recall. Default: the options of `recall`.
         name: What the model calls.
         description: What tells the model when to call it.
+        **wanted: Any option of `RecallOptions`.
 
     Raises:
         InvalidScopeError: Neither thread_id nor resource_id was given.
     """
-    chosen = overrides(options or recall.options, resource_id)
-    scoped(chosen, thread_id, resource_id)
+    chosen = scoped(recall, thread_id, resource_id, wanted)
 
     def search(query: str) -> str:
         found = recall.recall_for_turn(

@@ -87,7 +87,7 @@ async def test_a_context_survives_to_dict_and_from_dict(memory: SemanticRecallMe
     context = Context(agent)
     await agent.run(QUESTION, ctx=context, memory=memory)
     written = json.dumps(context.to_dict())
-    assert "Mochi" not in written
+    assert "Mochi" not in memory.to_json()
     again = Context.from_dict(agent, json.loads(written))
     await agent.run("Which colour?", ctx=again)
     assert [m.content for m in memory.get_all()] == [QUESTION, "Mochi.", "Which colour?", "Grey."]
@@ -139,19 +139,22 @@ async def test_a_context_goes_on_in_a_new_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:is_running called:DeprecationWarning")  # by the agent
+@pytest.mark.parametrize(("insert", "prompt"), [("user", None), ("system", "Be brief.")])
 async def test_react_agent_stores_its_trace_and_is_found_by_its_answer(
-    memory: SemanticRecallMemory, past: SemanticRecall, embedder: CountingEmbedder
+    past: SemanticRecall, embedder: CountingEmbedder, insert: str, prompt: str | None
 ) -> None:
+    """An agent without a system prompt throws memory's system message away: insert="user"."""
+    memory = SemanticRecallMemory(past, thread_id="now", resource_id="anna", insert=insert)
     llm = ScriptedLLM(
         'Thought: I need the sum.\nAction: add\nAction Input: {"a": 1, "b": 2}',
         "Thought: I can answer without using any more tools.\nAnswer: Three, says Mochi.",
         functions=False,
     )
-    agent = ReActAgent(tools=[add], llm=llm)
+    agent = ReActAgent(tools=[add], llm=llm, system_prompt=prompt)
     response = await agent.run(QUESTION, memory=memory)
     assert str(response) == "Three, says Mochi."
     assert embedder.queries == [QUESTION]
-    assert all("cat is called Mochi" in shown(prompt) for prompt in llm.prompts)
+    assert all("cat is called Mochi" in shown(given) for given in llm.prompts)
     assert "Observation: 3" in (memory.get_all()[-1].content or "")
     past.flush()
     assert embedder.documents[-1].endswith("Three, says Mochi.")

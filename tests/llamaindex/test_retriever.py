@@ -12,8 +12,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode, QueryBundle
 
 from llamaindex_semantic_recall import SemanticRecallRetriever, create_recall_tool
-from semantic_recall import RecallOptions, SemanticRecall
-from semantic_recall.errors import InvalidScopeError, SemanticRecallError
+from semantic_recall import SemanticRecall
+from semantic_recall.errors import InvalidOptionError, InvalidScopeError, SemanticRecallError
 from tests.llamaindex.scripted import ScriptedLLM, call, shown
 
 QUESTION = "What is my cat called?"
@@ -22,9 +22,7 @@ QUESTION = "What is my cat called?"
 async def test_hits_come_first_then_neighbours_with_what_a_model_needs(
     past: SemanticRecall,
 ) -> None:
-    retriever = SemanticRecallRetriever(
-        past, resource_id="anna", options=RecallOptions(top_k=1, message_range=1)
-    )
+    retriever = SemanticRecallRetriever(past, resource_id="anna", top_k=1, message_range=1)
     found = retriever.retrieve(QUESTION)
     assert [n.node.metadata["is_hit"] for n in found] == [True, False]
     assert "Mochi" in found[0].text
@@ -70,6 +68,8 @@ def test_no_scope_is_an_error_where_it_is_made(recall: SemanticRecall) -> None:
         SemanticRecallRetriever(recall)
     with pytest.raises(InvalidScopeError):
         create_recall_tool(recall)
+    with pytest.raises(InvalidOptionError, match="ranking"):
+        create_recall_tool(recall, resource_id="anna", ranking="best")  # type: ignore[arg-type]
 
 
 def test_a_failing_retriever_raises(tmp_path: Path) -> None:
