@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,20 +29,30 @@ class Parts:
     embedder: Embedder | None
 
 
+_URL = re.compile(r"postgres(ql)?(\+psycopg)?://")
+
+
 def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | None) -> Parts:
     """Return the parts of the memory in a folder, which is created if it is missing.
+
+    Or of the memory in a PostgreSQL database, if `path` is its URL (postgresql://...).
 
     Raises:
         StoreError: The folder or the database cannot be opened.
         InvalidOptionError: There is no embedder of that name.
-        MissingDependencyError: The embedder's extra is not installed.
+        MissingDependencyError: The embedder's or the database's extra is not installed.
     """
+    if isinstance(embedder, str):
+        embedder = embedder_named(embedder)
+    if isinstance(path, str) and _URL.match(path):
+        return _in_postgresql(path, embedder)
+    return _in_folder(Path(path), embedder, index_name or DEFAULT_INDEX_NAME)
+
+
+def _in_folder(folder: Path, embedder: Embedder | None, index_name: str) -> Parts:
     # The drivers are loaded here, when a memory is opened, to keep the import quick.
     from semantic_recall.stores.sql import SQLMessageStore  # noqa: PLC0415
 
-    if isinstance(embedder, str):
-        embedder = embedder_named(embedder)
-    folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -52,8 +63,15 @@ def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | N
     def open_index() -> VectorIndex:
         from semantic_recall.indexes.chroma import ChromaVectorIndex  # noqa: PLC0415
 
-        return ChromaVectorIndex.embedded(
-            folder / INDEX_FOLDER, shards=shards, prefix=index_name or DEFAULT_INDEX_NAME
-        )
+        return ChromaVectorIndex.embedded(folder / INDEX_FOLDER, shards=shards, prefix=index_name)
 
     return Parts(store, open_index, embedder)
+
+
+def _in_postgresql(url: str, embedder: Embedder | None) -> Parts:
+    from semantic_recall.indexes.pgvector import PgVectorIndex  # noqa: PLC0415 - see above
+    from semantic_recall.stores.sql import SQLMessageStore  # noqa: PLC0415 - see above
+
+    # The index searches the store's own rows, so there is nothing to queue for it.
+    store = SQLMessageStore.connect(url, outbox=False)
+    return Parts(store, lambda: PgVectorIndex(store), embedder)

@@ -87,6 +87,17 @@ class VectorRows(Protocol):
         ...
 
 
+class NearestVectors(Protocol):
+    """Vectors of which the database itself finds the nearest."""
+
+    def nearest(
+        self, tx: Transaction, place: tuple[int, int | None], space_key: int,
+        vector: NDArray[np.float32], limit: int,
+    ) -> Sequence[Sequence[Any]]:  # fmt: skip
+        """Return the nearest chunks of a scope, best first: rows (key, chunk, cosine)."""
+        ...
+
+
 class Backend(Protocol):
     """One kind of database: how to reach it, what its errors mean, what only it knows."""
 
@@ -135,8 +146,17 @@ class Backend(Protocol):
         """The vectors."""
         ...
 
+    @property
+    def nearest_vectors(self) -> NearestVectors | None:
+        """The same, if the database can find the nearest of them."""
+        ...
+
     def pool(self) -> Pool:
         """Return a new pool of connections that begin no transaction by themselves."""
+        ...
+
+    def begin(self, cursor: Any, begin: str) -> None:  # noqa: ANN401 - a driver's own cursor
+        """Begin a transaction in one of the ways above."""
         ...
 
     def compiled(self, statement: Statement) -> Compiled:

@@ -72,6 +72,7 @@ class Database:
     def __init__(self, backend: Backend) -> None:
         self.name = backend.name
         self._backend = backend
+        self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, *backend.errors)
         self._pool = backend.pool()
         self._lock = threading.Lock()
         self._closed = False
@@ -147,10 +148,10 @@ class Database:
             connection = pool.connect()
             cursor = connection.cursor()
             if begin is not None:
-                cursor.execute(begin)
+                self._backend.begin(cursor, begin)
                 began = True
             yield cursor, connection
-        except (exc.SQLAlchemyError, *self._backend.errors) as error:
+        except self._errors as error:
             if self._closed:
                 raise StoreClosedError(f"the message store {self.name} is closed") from error
             again = self._backend.conflict(error)

@@ -254,7 +254,7 @@ _THREADS = (
     .select_from(messages)
     .join(threads, threads.c.key == messages.c.thread_key)
     .join(resources, resources.c.key == threads.c.resource_key)
-    .group_by(threads.c.key)
+    .group_by(threads.c.key, resources.c.key)
     .order_by(func.max(messages.c.created_at).desc(), threads.c.key.desc())
 )
 _LIST_ALL = Statement(_THREADS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import bindparam, exc, insert, update
 from sqlalchemy.dialects import sqlite
@@ -15,7 +15,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from semantic_recall.errors import StoreError
 from semantic_recall.stores import _sqlite_fulltext, _sqlite_vectors
-from semantic_recall.stores._backend import Compiled, FullText, VectorRows
+from semantic_recall.stores._backend import Compiled, FullText, NearestVectors, VectorRows
 from semantic_recall.stores._schema import counters, metadata
 from semantic_recall.stores._statements import Statement, Transaction
 
@@ -59,12 +59,19 @@ class SQLite:
     begin_write = begin_alone = begin_migration = "BEGIN IMMEDIATE"
     full_text: FullText = _sqlite_fulltext
     vector_rows: VectorRows = _sqlite_vectors
+    nearest_vectors: NearestVectors | None = None
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
 
     def pool(self) -> Pool:
-        return QueuePool(partial(_connect, self.name), pool_size=8, max_overflow=-1)
+        return QueuePool(self._connect, pool_size=8, max_overflow=-1)
+
+    def _connect(self) -> Any:  # noqa: ANN401 - SQLAlchemy's name for it is not public
+        return _connect(self.name)
+
+    def begin(self, cursor: sqlite3.Cursor, begin: str) -> None:
+        cursor.execute(begin)
 
     def compiled(self, statement: Statement) -> Compiled:
         return statement.compiled(_DIALECT)

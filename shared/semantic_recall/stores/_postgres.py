@@ -1,0 +1,273 @@
+"""PostgreSQL: connections, its errors in plain words, its care."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from sqlalchemy import exc
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.pool import Pool, QueuePool
+
+from semantic_recall.errors import StoreError
+from semantic_recall.stores._backend import Compiled, FullText, NearestVectors, VectorRows
+from semantic_recall.stores._postgres_fulltext import PostgresFullText
+from semantic_recall.stores._postgres_schema import CREATE, EXTENSION
+from semantic_recall.stores._postgres_types import Register
+from semantic_recall.stores._postgres_vectors import PostgresVectors
+from semantic_recall.stores._statements import NO_SCHEMA, Statement, Transaction
+
+SCHEMA = "semantic_recall"
+POOL_SIZE = 10
+POOL_SECONDS = 30
+"""How long a thread waits for a connection while all are busy."""
+RECYCLE_SECONDS = 1800
+"""Connections are renewed, so that those that a proxy or a failover left behind go away."""
+LOCK_SECONDS = 30
+MIGRATION_LOCK = 7_310_868_735_406_104_422
+"""Of the whole database, because the extension is too."""
+
+_DEFAULTS = {
+    "application_name": "semantic-recall",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    # A server that is gone without a word: give up what was sent to it after 30 s.
+    "tcp_user_timeout": "30000",
+}
+_SEARCH_PATH = re.compile(r"""search_path\s*=\s*(?:"([^"]+)"|([^\s,"$]+))""")
+
+_DIALECT = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
+
+_CONFLICTS = frozenset({
+    "40001",  # serialization failure
+    "40P01",  # deadlock
+    "23505",  # another transaction made the same resource, thread or message first
+    "23503",  # another transaction removed what this one refers to
+})  # fmt: skip
+
+_REMEDIES = (
+    ("53100", "the disk is full; free space and try again, nothing was half written"),
+    ("53300", "the server has no connection left; lower pool_size or raise max_connections"),
+    ("55P03", f"another transaction kept it locked for {LOCK_SECONDS} s; try again, or look for"
+              " a stuck one in pg_stat_activity"),
+    ("57014", "the statement was cancelled or took longer than statement_timeout"),
+    ("25006", "the server is a read replica or read-only; give the URL of the primary"),
+    ("42501", "the role lacks a privilege; see docs/postgresql.md for those that it needs"),
+    ("28", "the server refused the user or the password"),
+    ("3D000", "the database does not exist; create it first"),
+)  # fmt: skip
+
+
+class Postgres:
+    """A `Backend` in one schema of a database; see there for what the methods do.
+
+    Args:
+        url: As libpq takes it (postgresql://...), and `pool_size` besides.
+
+    Raises:
+        StoreError: The URL cannot be read.
+    """
+
+    errors: tuple[type[Exception], ...] = (psycopg.Error,)
+    one_writer = False
+    begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    begin_migration = f"BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
+
+    def __init__(self, url: str) -> None:
+        parameters, self._pool_size = _parse(url)
+        self._conninfo = make_conninfo(**{**_DEFAULTS, **parameters})
+        found = _SEARCH_PATH.search(str(parameters.get("options") or ""))
+        self._schema_name = (found[1] or found[2]) if found else SCHEMA
+        self._schema = '"' + self._schema_name.replace('"', '""') + '"'
+        self.name = "postgresql://{}:{}/{}".format(
+            parameters.get("host") or "localhost",
+            parameters.get("port") or 5432,
+            parameters.get("dbname") or "",
+        )
+        # With a lock that only `begin_alone` conflicts with; both are held to the end.
+        begin = (
+            f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; LOCK TABLE {self._schema}.spaces"
+        )
+        self.begin_write = f"{begin} IN ROW EXCLUSIVE MODE"
+        self.begin_alone = f"{begin} IN EXCLUSIVE MODE"
+        self.full_text: FullText = PostgresFullText(self._schema)
+        self._vectors = PostgresVectors(self._schema)
+        self.vector_rows: VectorRows = self._vectors
+        self.nearest_vectors: NearestVectors | None = self._vectors
+        self._new_keys = (
+            f"SELECT nextval('{self._schema}.message_keys'::regclass) FROM generate_series(1, %s)"
+        )
+        self._register = Register()
+        self._compiled: dict[Statement, Compiled] = {}
+
+    def pool(self) -> Pool:
+        return QueuePool(
+            self._connect,
+            pool_size=self._pool_size,
+            max_overflow=0,
+            timeout=POOL_SECONDS,
+            recycle=RECYCLE_SECONDS,
+            use_lifo=True,
+        )
+
+    def _connect(self) -> Any:  # noqa: ANN401 - SQLAlchemy's name for it is not public
+        connection = psycopg.connect(self._conninfo, autocommit=True, cursor_factory=_Cursor)
+        self._register(connection)
+        return connection
+
+    def begin(self, cursor: psycopg.Cursor[Any], begin: str) -> None:
+        cursor.execute(begin, binary=False)  # as text, several statements go in one message
+
+    def compiled(self, statement: Statement) -> Compiled:
+        known = self._compiled.get(statement)
+        if known is None:
+            sql, places = statement.compiled(_DIALECT)
+            known = sql.replace(NO_SCHEMA, self._schema.replace("%", "%%")), places
+            self._compiled[statement] = known
+        return known
+
+    def explain(self, error: Exception) -> str:
+        if isinstance(error, exc.TimeoutError):
+            return (
+                f"the message store {self.name} failed: all {self._pool_size} connections were busy"
+                f" for {POOL_SECONDS} s; raise pool_size in the URL"
+            )
+        cause = str(error).strip().replace("\n", " ")
+        code = getattr(error, "sqlstate", None) or ""
+        for start, remedy in _REMEDIES:
+            if code.startswith(start):
+                return f"the message store {self.name} failed ({cause}): {remedy}"
+        if isinstance(error, psycopg.OperationalError) and not code:
+            remedy = "the server cannot be reached; check that it runs and the URL"
+            return f"the message store {self.name} failed ({cause}): {remedy}"
+        return f"the message store {self.name} failed: {cause}"
+
+    def conflict(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.Error) and error.sqlstate in _CONFLICTS
+
+    def lost(self, connection: Any) -> bool:  # noqa: ANN401 - see Backend
+        return connection is None or bool(connection.closed)
+
+    def listed(self, values: Iterable[object]) -> list[object]:
+        return list(values)
+
+    def new_keys(self, tx: Transaction, n: int) -> Sequence[int]:
+        return [row[0] for row in tx.sql(self._new_keys, n)]
+
+    def create(self, tx: Transaction) -> None:
+        if tx.sql("SELECT current_setting('server_encoding')")[0][0] != "UTF8":
+            raise StoreError(f"the database {self.name} must have the encoding UTF8")
+        # Asked first, because IF NOT EXISTS needs the privilege even when there is nothing to do.
+        if tx.sql("SELECT to_regnamespace(%s) IS NULL", self._schema)[0][0]:
+            tx.sql(f"CREATE SCHEMA {self._schema}")
+        if not tx.sql(_FIND_EXTENSION):
+            self._create_extension(tx)
+        vector_schema = tx.sql(_FIND_EXTENSION)[0][1]
+        for statement in CREATE:
+            tx.sql(statement.format(s=self._schema, v=vector_schema))
+
+    def _create_extension(self, tx: Transaction) -> None:
+        # Not into the schema of this store: dropping that would take it from all others.
+        has_public = tx.sql("SELECT to_regnamespace('public') IS NOT NULL")[0][0]
+        try:
+            tx.sql(f"{EXTENSION} SCHEMA public" if has_public else EXTENSION)
+        except psycopg.Error as error:
+            raise StoreError(
+                f"the database {self.name} needs the extension pgvector, and it cannot be created"
+                f" ({str(error).strip()}): install pgvector on the server, and have an"
+                " administrator run `CREATE EXTENSION vector` in this database"
+            ) from error
+
+    def ready(self, tx: Transaction) -> None:
+        found = tx.sql(_FIND_EXTENSION)
+        if not found:
+            raise StoreError(f"the database {self.name} has lost the extension pgvector (vector)")
+        oid, schema = found[0]
+        self._register.vector_oid = oid
+        self._vectors.search_with(schema)
+
+    def has_table(self, tx: Transaction, name: str) -> bool:
+        return bool(tx.sql("SELECT to_regclass(%s) IS NOT NULL", f"{self._schema}.{name}")[0][0])
+
+    def size(self, tx: Transaction) -> int:
+        n: int = tx.sql(
+            "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class"
+            " WHERE relnamespace = to_regnamespace(%s) AND relkind = 'r'",
+            self._schema,
+        )[0][0]
+        return n
+
+    def faults(self, tx: Transaction) -> list[str]:
+        return []  # PostgreSQL checks its files itself (data checksums, amcheck)
+
+    def scrub(self, tx: Transaction) -> None:
+        _wait_for_older_snapshots(tx, self.name)
+        tx.sql(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+        try:
+            for table in _REWRITTEN:
+                tx.sql(f"VACUUM (FULL, ANALYZE) {self._schema}.{table}")
+        finally:
+            tx.sql("RESET lock_timeout")
+
+
+_REWRITTEN = (
+    "messages", "terms", "full_text", "vectors", "pending", "outbox", "threads", "resources",
+)  # fmt: skip
+_FIND_EXTENSION = (
+    "SELECT t.oid::bigint, quote_ident(n.nspname) FROM pg_extension e"
+    " JOIN pg_namespace n ON n.oid = e.extnamespace"
+    " JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = 'vector'"
+    " WHERE e.extname = 'vector'"
+)
+_OLDER_SNAPSHOTS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND pid <> pg_backend_pid() AND age(backend_xmin) >= age(CAST(%s AS text)::xid)"
+)
+
+
+class _Cursor(psycopg.Cursor[Any]):
+    """Asks the server for its binary form, which takes no parsing."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as psycopg has it
+        super().__init__(*args, **kwargs)
+        self.format = psycopg.pq.Format.BINARY
+
+
+def _parse(url: str) -> tuple[Mapping[str, Any], int]:
+    """Return what libpq takes, and the size of the pool."""
+    start, _, query = url.partition("?")
+    scheme, separator, rest = start.partition("://")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    size = options.pop("pool_size", str(POOL_SIZE))
+    if not size.isdecimal() or not int(size):
+        raise StoreError(f"pool_size in the URL of the database must be at least 1, not {size!r}")
+    plain = f"{scheme.partition('+')[0]}{separator}{rest}"
+    if options:
+        plain += "?" + urlencode(options, quote_via=quote)
+    try:
+        return conninfo_to_dict(plain), int(size)
+    except psycopg.Error:
+        # Neither the URL nor libpq's words about it: either can hold the password.
+        raise StoreError(
+            "the URL of the database cannot be read; it looks like"
+            " postgresql://user:password@host:5432/database, with special characters in the"
+            " password as %XX, and parameters of libpq or pool_size after a ?"
+        ) from None
+
+
+def _wait_for_older_snapshots(tx: Transaction, name: str) -> None:
+    """Wait until nobody can see what was deleted before: rewriting a table would keep it."""
+    now = tx.sql("SELECT (pg_current_xact_id()::xid)::text")[0][0]
+    deadline = time.monotonic() + LOCK_SECONDS
+    while tx.sql(_OLDER_SNAPSHOTS, now)[0][0]:
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"the deleted text may still be in the database {name}: a transaction older than"
+                " the deletion has been open all the time (pg_stat_activity); scrub again later"
+            )
+        time.sleep(0.05)
