@@ -27,6 +27,9 @@ from semantic_recall.types import MAX_ID_LENGTH, Message
 logger = logging.getLogger("semantic_recall.langchain")
 
 PAYLOAD_KEY = "langchain"
+# LangChain before 1.2 does not mark its summaries.
+_SUMMARY = "Here is a summary of the conversation to date:\n\n"
+
 RECALLED_KEY = "semantic_recall"
 """In `additional_kwargs` of every message that recall put into a prompt."""
 
@@ -149,7 +152,9 @@ def is_conversation(message: BaseMessage) -> bool:
     """
     if isinstance(message, RemoveMessage) or is_recalled(message):
         return False
-    return "lc_source" not in message.additional_kwargs
+    if "lc_source" in message.additional_kwargs:
+        return False
+    return not (isinstance(message, HumanMessage) and text_of(message).startswith(_SUMMARY))
 
 
 def complete_tool_turns(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

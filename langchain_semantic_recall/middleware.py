@@ -31,9 +31,9 @@ from semantic_recall.result import Recall
 from semantic_recall.turn import aguarded, guarded
 from semantic_recall.types import Message
 
-State: TypeAlias = AgentState[Any]
-Request: TypeAlias = ModelRequest[Any]
-Response: TypeAlias = ModelResponse[Any]
+State: TypeAlias = "AgentState[Any]"
+Request: TypeAlias = "ModelRequest[Any]"
+Response: TypeAlias = "ModelResponse[Any]"
 
 _TOOL_NODE: Final = "tools"
 

@@ -31,7 +31,7 @@ class _RunState(AgentState[Any]):
     semantic_recall_run: NotRequired[Annotated[str, UntrackedValue, PrivateStateAttr]]
 
 
-class ConfigAware(AgentMiddleware[AgentState[Any], Any, Any]):
+class ConfigAware(AgentMiddleware[AgentState[Any], Any]):
     """Middleware that can read `config["configurable"]` in every hook.
 
     On Python 3.11 and later it is in a context variable. On 3.10 that variable is lost in async

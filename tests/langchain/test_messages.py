@@ -36,6 +36,7 @@ from langchain_semantic_recall.json_values import decode, encode
 from langchain_semantic_recall.messages import (
     complete_tool_turns,
     from_langchain,
+    is_conversation,
     role_of,
     stored_id,
     text_of,
@@ -405,3 +406,24 @@ TOOL_TURNS: dict[str, tuple[Callable[[], list[BaseMessage]], Callable[[], list[B
 def test_langchain_27216_half_tool_turns_never_reach_a_provider(name: str) -> None:
     given_, expected = TOOL_TURNS[name]
     assert complete_tool_turns(given_()) == expected()
+
+
+MARKED = {"lc_source": "summarization"}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (HumanMessage("Hello"), True),
+        (AIMessage("Hello"), True),
+        (HumanMessage("They talked.", additional_kwargs=MARKED), False),
+        (HumanMessage("Here is a summary of the conversation to date:\n\nThey talked."), False),
+        (AIMessage("Here is a summary of the conversation to date:\n\nYou talked."), True),
+        (HumanMessage("old", additional_kwargs={"semantic_recall": {"id": "1"}}), False),
+        (RemoveMessage(id="1"), False),
+    ],
+)
+def test_langchain_38867_what_is_part_of_the_conversation(
+    message: BaseMessage, expected: bool
+) -> None:
+    assert is_conversation(message) == expected
