@@ -141,8 +141,7 @@ class SemanticRecallMemory(BaseMemory):
         """
         made = None
         while made is None:
-            stored, more = self._thread.recent(self._read)
-            made = self._plan(stored, more, input, kwargs)
+            made = self._plan(*self._thread.recent(self._read), input, kwargs)
         recall = self._turns.get(made.question.key, partial(self._look_up, made))
         return compose(made, recall, insert=self.insert, count=count_tokens)
 

@@ -11,6 +11,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 
 from llamaindex_semantic_recall.history import (
     SYSTEM_ROLES,
+    TOOL_ROLES,
     CountTokens,
     Entry,
     chat_tokens,
@@ -21,7 +22,7 @@ from llamaindex_semantic_recall.history import (
     tool_calls,
     turns,
 )
-from llamaindex_semantic_recall.messages import PAYLOAD_KEY, text_of, to_chat_message
+from llamaindex_semantic_recall.messages import text_of, to_chat_message
 from semantic_recall.formatting import PREAMBLE, as_chat_message
 from semantic_recall.result import Recall
 from semantic_recall.types import Message, RecalledMessage
@@ -96,15 +97,20 @@ def entries(
 ) -> list[Entry]:
     """Return stored messages as entries; `known` spares counting tokens again."""
     found = []
-    for message in stored:
-        if not message.text and PAYLOAD_KEY not in (message.payload or {}):
-            continue  # a bare tool call of another framework: an empty message is refused
+    for place, message in enumerate(stored):
         chat = to_chat_message(message)
+        if _says_nothing(chat) and place < len(stored) - 1:
+            continue  # an empty answer, a bare tool call of another framework: models refuse it
         tokens = known.get((message.id, hash(message.text)))
         if tokens is None:
             tokens = chat_tokens(chat, count)
         found.append(Entry(message.id, chat, tokens))
     return found
+
+
+def _says_nothing(chat: ChatMessage) -> bool:
+    blank = all(isinstance(block, TextBlock) and not block.text.strip() for block in chat.blocks)
+    return blank and chat.role not in TOOL_ROLES and not tool_calls(chat)
 
 
 def plan(

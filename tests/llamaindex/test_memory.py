@@ -186,6 +186,13 @@ def test_report_8_system_messages_stay_in_front_and_are_never_recalled(
     assert "speak like a pirate" not in shown(other.get("speak like a pirate"))
 
 
+def test_empty_messages_are_kept_and_not_given_to_a_model(memory: SemanticRecallMemory) -> None:
+    told = [ChatMessage("hello"), ChatMessage(role="assistant", blocks=[]), *chats(" ", "", "now")]
+    memory.put_messages(told)
+    assert memory.get_all() == told
+    assert contents(memory.get())[-2:] == ["hello", "now"]
+
+
 def test_the_block_joins_a_stored_system_message(past: SemanticRecall) -> None:
     memory = SemanticRecallMemory(past, thread_id="now", resource_id="anna")
     memory.put(ChatMessage(role="system", content="Be brief."))
