@@ -29,7 +29,9 @@ def planned(found: Found, message_range: MessageRange) -> Plan:
     windows = expand(
         found.hits, view.starts, len(view.keys), message_range.before, message_range.after
     )
-    positions = [position for position in merge(windows) if not found.excluded[position]]
+    positions = merge(windows)
+    if found.excluded.any():
+        positions = [position for position in positions if not found.excluded[position]]
     return Plan(windows, positions, view.keys[positions].tolist())
 
 

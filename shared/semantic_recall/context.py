@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from semantic_recall.postings import Found, Postings, count_terms, find_terms, idf
+from semantic_recall.postings import Postings
 
 CONTEXT = ((1, 0.7), (2, 0.5), (3, 0.3), (-1, 0.5), (-2, 0.2))
 """(offset, weight): how much of a message's words count for the message `offset` after it; its own
@@ -20,6 +20,11 @@ HEARD_AFTER = -min(offset for offset, _ in CONTEXT)
 """How many messages before and after a message count for it."""
 
 _REACH = max(HEARD_BEFORE, HEARD_AFTER)
+_KERNEL = np.zeros(HEARD_BEFORE + 1 + HEARD_AFTER, dtype=np.float32)
+"""The weights by offset, from -HEARD_AFTER to HEARD_BEFORE; a message's own words count 1."""
+_KERNEL[HEARD_AFTER] = 1.0
+for _offset, _weight in CONTEXT:
+    _KERNEL[HEARD_AFTER + _offset] = _weight
 _MAX_TERMS = 128
 _CELLS = 1 << 17
 """How many counts are worked on at once: half a megabyte, which stays in the processor's cache."""
@@ -108,55 +113,91 @@ def context_bm25(
         (n,) float32 in conversation order; 0 where neither a message nor one of those around it
         shares a term with the query.
     """
-    terms, repeats = count_terms(query_terms)
-    found = find_terms(postings, terms) if terms else []
-    scores = np.zeros(len(layout.lengths), dtype=np.float32)
-    if found:
-        weights = idf(found, terms, n, document_counts)
-        gains = [(k1 + 1.0) * w * times for w, times in zip(weights, repeats, strict=True)]
-        norm = layout.lengths * np.float32(k1 * b / max(layout.average, 1e-9))
-        # Never 0, so that an empty spot is 0 / norm and not 0 / 0.
-        norm = np.maximum(norm + np.float32(k1 * (1.0 - b)), np.float32(1e-9))
-        for block in _blocks(found, weights, max(_CELLS // len(scores), 1)):
-            scores += _block_scores(block, gains, layout, norm)
-    result: NDArray[np.float32] = scores[layout.spots]
-    return result
+    terms, repeats = np.unique(query_terms, return_counts=True)
+    found, frequencies = _found(postings, terms)
+    size = len(layout.lengths)
+    scores = np.zeros(size, dtype=np.float32)
+    if not found:
+        return scores[layout.spots]
+    if document_counts is not None:
+        known = (document_counts.get(term, 0) for term in terms.tolist())
+        frequencies = np.fromiter(known, np.int64, len(terms))
+    rarity = np.log1p((np.maximum(n - frequencies, 0) + 0.5) / (frequencies + 0.5))
+    gains = ((k1 + 1.0) * rarity * repeats).astype(np.float32)
+    norm = layout.lengths * np.float32(k1 * b / max(layout.average, 1e-9))
+    # Never 0, so that an empty spot is 0 / norm and not 0 / 0.
+    norm = np.maximum(norm + np.float32(k1 * (1.0 - b)), np.float32(1e-9))
+    chosen = np.argsort(-rarity, kind="stable")[:_MAX_TERMS]
+    lines = max(_CELLS // size, 1)
+    for first in range(0, len(chosen), lines):
+        block = chosen[first : first + lines]
+        scores += gains[block] @ _saturated(found, block, len(terms), layout, norm)
+    return scores[layout.spots]
 
 
-def _block_scores(
-    found: Sequence[Found], gains: Sequence[float], layout: Layout, norm: NDArray[np.float32]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """Where a segment has terms of the query."""
+
+    segment: Postings
+    terms: NDArray[np.int64]
+    """(f,) which terms, as places in the query."""
+    begins: NDArray[np.int64]
+    """(f,) where the postings of each begin."""
+    sizes: NDArray[np.int64]
+    """(f,) how many there are."""
+
+
+def _found(
+    postings: Sequence[Postings], terms: NDArray[np.uint32]
+) -> tuple[list[_Found], NDArray[np.int64]]:
+    """Return where the terms are, and in how many messages each is."""
+    found: list[_Found] = []
+    frequencies = np.zeros(len(terms), dtype=np.int64)
+    for segment in postings:
+        if not len(segment.terms):
+            continue
+        places = np.minimum(np.searchsorted(segment.terms, terms), len(segment.terms) - 1)
+        here = np.flatnonzero(segment.terms[places] == terms)
+        if len(here):
+            places = places[here]
+            begins = segment.starts[places]
+            sizes = segment.starts[places + 1] - begins
+            frequencies[here] += sizes
+            found.append(_Found(segment, here, begins, sizes))
+    return found, frequencies
+
+
+def _saturated(
+    found: Sequence[_Found],
+    block: NDArray[np.int64],
+    terms: int,
+    layout: Layout,
+    norm: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """Return the scores that a few terms give, by spot: one line of counts for each term."""
-    lines = {term: line for line, term in enumerate(dict.fromkeys(each[1] for each in found))}
-    size = len(norm)
-    tfs = np.zeros((len(lines), size), dtype=np.float32)
-    for segment, term, begin, end in found:
-        tfs[lines[term], layout.spot_of[segment.rows[begin:end]]] = segment.tfs[begin:end]
+    """Return tf / (tf + norm) with counts heard over the context: a line per term of `block`."""
+    line_of = np.full(terms, -1, dtype=np.int64)
+    line_of[block] = np.arange(len(block))
+    tfs = np.zeros((len(block), len(norm)), dtype=np.float32)
+    for part in found:
+        lines, begins, sizes = line_of[part.terms], part.begins, part.sizes
+        if len(block) < terms:
+            wanted = lines >= 0
+            lines, begins, sizes = lines[wanted], begins[wanted], sizes[wanted]
+        # The postings of all terms in one go: begin, begin + 1, ... of each, one after another.
+        ends = np.cumsum(sizes)
+        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + sizes, sizes)
+        spots = layout.spot_of[part.segment.rows[places]]
+        tfs[np.repeat(lines, sizes), spots] = part.segment.tfs[places]
     # Every line ends in a gap: shifted as one long line, none reaches a message of the next.
     heard = _over_context(tfs.reshape(-1)).reshape(tfs.shape)
     heard /= heard + norm
-    scores: NDArray[np.float32] = np.array([gains[term] for term in lines], np.float32) @ heard
-    return scores
+    return heard
 
 
 def _over_context(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return each spot's value with the weighted values around it."""
-    summed: NDArray[np.float32] = values.copy()
-    for offset, weight in CONTEXT:
-        if offset > 0:
-            summed[offset:] += np.float32(weight) * values[:-offset]
-        else:
-            summed[:offset] += np.float32(weight) * values[-offset:]
-    return summed
-
-
-def _blocks(found: Sequence[Found], weights: Sequence[float], lines: int) -> list[list[Found]]:
-    """Return what was found of the rarest terms, `lines` terms at a time."""
-    by_term: dict[int, list[Found]] = {}
-    for each in found:
-        by_term.setdefault(each[1], []).append(each)
-    chosen = sorted(by_term, key=lambda term: -weights[term])[:_MAX_TERMS]
-    return [
-        [each for term in chosen[first : first + lines] for each in by_term[term]]
-        for first in range(0, len(chosen), lines)
-    ]
+    if len(values) < len(_KERNEL):  # gaps alone are longer: no message stands there
+        return np.zeros_like(values)
+    heard: NDArray[np.float32] = np.convolve(values, _KERNEL)
+    return heard[HEARD_AFTER : HEARD_AFTER + len(values)]

@@ -29,7 +29,12 @@ _WORD_START = re.compile(r"(?<=\s)\S")
 
 def indexed_text(message: Message) -> str:
     """Return "speaker: text", where the speaker is the message's name or else its role."""
-    return f"{message.name or message.role}: {message.text}"
+    return spoken(message.name or message.role, message.text)
+
+
+def spoken(speaker: str, text: str) -> str:
+    """Return a text as it is indexed: the speaker makes a difference to what it means."""
+    return f"{speaker}: {text}"
 
 
 def digest(text: str) -> bytes:

@@ -80,22 +80,16 @@ def hybrid_scores(
     """
     if not len(searchable):
         return np.zeros(0, dtype=np.float32)
-    known = searchable & ~np.isnan(dense)
-    if known.any():
-        words = _scaled(lexical, searchable)
-        # What still waits for its vector is judged by its words as if its vector agreed.
-        scores = np.float32(weights.dense) * np.where(known, _scaled(dense, known), words)
-        scores += np.float32(1.0 - weights.dense) * words
-    else:
-        scores = _scaled(lexical, searchable)
+    scores = _mixed(dense, lexical, searchable, np.float32(weights.dense))
     if weights.neighbour:
         scores += np.float32(weights.neighbour) * _better_neighbour(scores, starts)
     if across_threads and weights.thread:
         scores += np.float32(weights.thread) * _thread_best(scores, starts, searchable)
     if prior is not None:
         scores += prior
-    result: NDArray[np.float32] = np.where(searchable, scores, _NEVER)
-    return result
+    if not searchable.all():
+        scores[~searchable] = _NEVER
+    return scores
 
 
 def prior_scores(
@@ -179,18 +173,35 @@ def select(
     return chosen
 
 
-def _scaled(values: NDArray[np.float32], among: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return min-max scaled values, 0 outside `among`; equal ones become 0, or 1 if positive."""
-    chosen = values[among]
-    if not len(chosen):
-        return np.zeros(len(values), dtype=np.float32)
-    low, high = chosen.min(), chosen.max()
+def _mixed(
+    dense: NDArray[np.float32],
+    lexical: NDArray[np.float32],
+    searchable: NDArray[np.bool_],
+    weight: np.float32,
+) -> NDArray[np.float32]:
+    """Return both kinds of score scaled and mixed, 0 where not searchable."""
+    known = searchable & (dense == dense)  # NaN is not equal to itself
+    if known.all():  # as in most scopes: no masks are needed
+        mixed: NDArray[np.float32] = weight * _scaled(dense) + (1 - weight) * _scaled(lexical)
+        return mixed
+    words = np.zeros(len(lexical), np.float32)
+    words[searchable] = _scaled(lexical[searchable])
+    # What still waits for its vector is judged by its words as if its vector agreed.
+    meaning = words.copy()
+    meaning[known] = _scaled(dense[known])
+    mixed = weight * meaning + (1 - weight) * words
+    return mixed
+
+
+def _scaled(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return min-max scaled values; equal ones become 0, or 1 if positive."""
+    if not len(values):
+        return values
+    low, high = values.min(), values.max()
     if high > low:
         scaled: NDArray[np.float32] = (values - low) / (high - low)
-    else:
-        scaled = np.full(len(values), high > 0, dtype=np.float32)
-    scaled[~among] = 0.0
-    return scaled
+        return scaled
+    return np.full(len(values), high > 0, dtype=np.float32)
 
 
 def _better_neighbour(
@@ -263,7 +274,7 @@ def _ranked(
     recency: NDArray[np.int64],
 ) -> list[int]:
     """Return the best `reach` candidates and those that tie with the last of them, in order."""
-    if reach < len(candidates):
+    if max(reach, _FEW) < len(candidates):
         values = scores[candidates]
         cut = np.partition(values, len(values) - reach)[len(values) - reach]
         candidates = candidates[values >= cut]

@@ -8,13 +8,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from semantic_recall.assembling import Plan, assembled, planned
 from semantic_recall.cues import role_asked_about
 from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
 from semantic_recall.formatting import format_message
-from semantic_recall.indexed_text import digest, indexed_text
+from semantic_recall.indexed_text import digest, spoken
 from semantic_recall.options import RecallOptions
 from semantic_recall.protocols import MessageStore
 from semantic_recall.result import Recall
@@ -22,6 +20,7 @@ from semantic_recall.searching import Found, Query, Searcher
 from semantic_recall.terms import text_terms
 from semantic_recall.tokens import count_tokens
 from semantic_recall.types import Message, MessageRange, RecalledMessage, Scope, Vector
+from semantic_recall.vector_space import checked_vector
 from semantic_recall.vectorizer import Vectorizer
 
 _ATTEMPTS = 2
@@ -128,23 +127,17 @@ class Recaller:
     def _checked(self, vector: Vector) -> Vector:
         if self._vectorizer is None:
             raise ConfigurationError("query_vector needs a memory that was opened with an embedder")
-        vector = np.asarray(vector, np.float32)
-        dimensions = self._vectorizer.space.dimensions
-        if vector.shape != (dimensions,):
-            raise InvalidVectorError(
-                f"query_vector has the shape {vector.shape}; this memory needs ({dimensions},)"
-            )
-        if not np.isfinite(vector).all() or not vector.any():
-            raise InvalidVectorError("query_vector must be finite and not all zeros")
-        return vector
+        try:
+            return checked_vector(vector, self._vectorizer.space.dimensions)
+        except InvalidVectorError as error:
+            raise InvalidVectorError(f"query_vector cannot be used: {error}") from error
 
     def _searched(
         self, question: Question, scope: Scope, vector: Vector | None, timings: dict[str, float]
     ) -> Recall:
         started = time.perf_counter()
         options = question.options
-        as_stored = Message(role="user", text=question.text, thread_id="-")
-        as_indexed = indexed_text(as_stored)
+        as_indexed = spoken("user", question.text)
         query = Query(
             vector=vector,
             terms=text_terms(question.text),

@@ -8,6 +8,7 @@ second to the first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -126,11 +127,13 @@ class ScopeView:
     def dense(self, query: Vector) -> NDArray[np.float32]:
         """Return the cosine of each message to `query` (its best chunk), NaN without a vector."""
         scores = np.full(len(self.keys), np.nan, np.float32)
-        norm = float(np.linalg.norm(query))
+        norm = math.sqrt(query @ query)
         if norm > 0:
-            unit = (query / np.float32(norm)).astype(np.float32)
+            unit = query / np.float32(norm)
             for segment in self.segments:
-                if len(segment.owners):
+                if segment.one_each:
+                    scores[segment.owners] = segment.vectors @ unit
+                elif len(segment.owners):
                     np.fmax.at(scores, segment.owners, segment.vectors @ unit)
         return scores[self.order]
 

@@ -21,6 +21,8 @@ class Segment:
     """(m, dimensions) normalised, so that a dot product is a cosine."""
     owners: NDArray[np.int64]
     """(m,) the slot of each vector."""
+    one_each: bool
+    """True when no message has two vectors here; none ever has vectors in two segments."""
 
     def merged(self, later: Segment) -> Segment:
         """Return one segment for this one and the next."""
@@ -30,6 +32,7 @@ class Segment:
             Postings.merge(self.postings, later.postings),
             np.concatenate(vectors) if vectors else self.vectors,
             np.concatenate((self.owners, later.owners)),
+            self.one_each and later.one_each,
         )
 
     @property
@@ -60,6 +63,7 @@ def segment_of(
         Postings.build(rows.terms, rows.term_counts, first_slot),
         np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0),
         owners,
+        len(np.unique(owners)) == len(owners),
     )
 
 

@@ -15,7 +15,7 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 
 def checked_vector(value: object, dimensions: int) -> Vector:
-    """Return an embedder's vector as float32, shape (dimensions,).
+    """Return a vector as float32, shape (dimensions,).
 
     Raises:
         InvalidVectorError: It is no vector of that length, has NaN or infinity, or its length
@@ -25,18 +25,16 @@ def checked_vector(value: object, dimensions: int) -> Vector:
         try:
             vector: Vector = np.asarray(value, dtype=np.float32)
         except (TypeError, ValueError) as error:
-            raise InvalidVectorError(f"the embedder gave no vector of numbers: {error}") from error
+            raise InvalidVectorError(f"not a vector of numbers: {error}") from error
         if vector.shape != (dimensions,):
-            raise InvalidVectorError(
-                f"the embedder gave a vector of shape {vector.shape}, not ({dimensions},)"
-            )
+            raise InvalidVectorError(f"a vector of shape {vector.shape}, not ({dimensions},)")
         squared = float(vector @ vector)
     if not _TINY < squared < np.inf:
         if not np.isfinite(vector).all():
             problem = "NaN or infinity"
         else:
             problem = "only zeros" if squared <= _TINY else "too large numbers"
-        raise InvalidVectorError(f"the embedder gave a vector with {problem}")
+        raise InvalidVectorError(f"a vector with {problem}")
     return vector
 
 
