@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +43,9 @@ class Layout:
     """(n,) where each position stands."""
     spot_of: NDArray[np.int32]
     """(n,) where each row of the postings stands."""
-    lengths: NDArray[np.float32]
-    """(s,) the length at each spot, counted over the context like the terms."""
-    average: float
-    """The mean of `lengths` over messages."""
+    norm: NDArray[np.float32]
+    """(s,) what BM25 adds to a term's count below the fraction line, at each spot; above 0."""
+    k1: float
 
     @classmethod
     def of(
@@ -53,6 +53,9 @@ class Layout:
         lengths: NDArray[np.float32],
         order: NDArray[np.int64],
         starts: NDArray[np.int64],
+        *,
+        k1: float = 0.9,
+        b: float = 0.75,
     ) -> Layout:
         """Lay out a scope.
 
@@ -60,6 +63,8 @@ class Layout:
             lengths: (n,) how many terms each message has, by row of the postings.
             order: (n,) the row of each position, in conversation order.
             starts: (T,) the position at which each thread starts, strictly ascending from 0.
+            k1: How slowly repetition saturates.
+            b: How much length counts, 0 to 1.
         """
         sizes = np.append(starts[1:], len(order)) - starts
         gaps = np.repeat(np.arange(1, len(starts) + 1) * _REACH, sizes)
@@ -71,12 +76,14 @@ class Layout:
         wide = _over_context(laid_out)
         heard = wide[spots]
         average = float(heard.sum(dtype=np.float64)) / max(int(np.count_nonzero(heard)), 1)
-        return cls(spots, spot_of, wide, average)
+        norm = wide * np.float32(k1 * b / max(average, 1e-9)) + np.float32(k1 * (1.0 - b))
+        # Never 0, so that an empty spot is 0 / norm and not 0 / 0.
+        return cls(spots, spot_of, np.maximum(norm, np.float32(1e-9)), k1)
 
     @property
     def nbytes(self) -> int:
         """How many bytes the arrays take."""
-        return self.spots.nbytes + self.spot_of.nbytes + self.lengths.nbytes
+        return self.spots.nbytes + self.spot_of.nbytes + self.norm.nbytes
 
 
 def context_bm25(
@@ -86,8 +93,6 @@ def context_bm25(
     *,
     n: int,
     document_counts: Mapping[int, int] | None = None,
-    k1: float = 0.9,
-    b: float = 0.75,
 ) -> NDArray[np.float32]:
     """Score every message by BM25 over its own words and those around it.
 
@@ -106,32 +111,32 @@ def context_bm25(
         n: N, the number of searchable messages in the scope.
         document_counts: df by term; by default counted in `postings`. Give it and `n` of the
             whole scope when `postings` holds only candidates.
-        k1: How slowly repetition saturates.
-        b: How much length counts, 0 to 1.
 
     Returns:
         (n,) float32 in conversation order; 0 where neither a message nor one of those around it
         shares a term with the query.
     """
-    terms, repeats = np.unique(query_terms, return_counts=True)
-    found, frequencies = _found(postings, terms)
-    size = len(layout.lengths)
+    counts: dict[int, int] = {}
+    for term in query_terms.tolist():
+        counts[term] = counts.get(term, 0) + 1
+    found, frequencies = _found(postings, np.array(list(counts), dtype=np.uint32))
+    size = len(layout.norm)
     scores = np.zeros(size, dtype=np.float32)
-    if not found:
-        return scores[layout.spots]
-    if document_counts is not None:
-        known = (document_counts.get(term, 0) for term in terms.tolist())
-        frequencies = np.fromiter(known, np.int64, len(terms))
-    rarity = np.log1p((np.maximum(n - frequencies, 0) + 0.5) / (frequencies + 0.5))
-    gains = ((k1 + 1.0) * rarity * repeats).astype(np.float32)
-    norm = layout.lengths * np.float32(k1 * b / max(layout.average, 1e-9))
-    # Never 0, so that an empty spot is 0 / norm and not 0 / 0.
-    norm = np.maximum(norm + np.float32(k1 * (1.0 - b)), np.float32(1e-9))
-    chosen = np.argsort(-rarity, kind="stable")[:_MAX_TERMS]
-    lines = max(_CELLS // size, 1)
-    for first in range(0, len(chosen), lines):
-        block = chosen[first : first + lines]
-        scores += gains[block] @ _saturated(found, block, len(terms), layout, norm)
+    if found:
+        if document_counts is not None:
+            frequencies = [document_counts.get(term, 0) for term in counts]
+        # A handful of numbers: lists are quicker than arrays.
+        rarity = [log1p((max(n - df, 0) + 0.5) / (df + 0.5)) for df in frequencies]
+        gains = [
+            (layout.k1 + 1.0) * rare * times
+            for rare, times in zip(rarity, counts.values(), strict=True)
+        ]
+        chosen = sorted(range(len(gains)), key=lambda term: -rarity[term])[:_MAX_TERMS]
+        lines = max(_CELLS // size, 1)
+        for first in range(0, len(chosen), lines):
+            block = chosen[first : first + lines]
+            gain = np.array([gains[term] for term in block], dtype=np.float32)
+            scores += gain @ _saturated(found, block, len(gains), layout)
     return scores[layout.spots]
 
 
@@ -150,7 +155,7 @@ class _Found:
 
 def _found(
     postings: Sequence[Postings], terms: NDArray[np.uint32]
-) -> tuple[list[_Found], NDArray[np.int64]]:
+) -> tuple[list[_Found], list[int]]:
     """Return where the terms are, and in how many messages each is."""
     found: list[_Found] = []
     frequencies = np.zeros(len(terms), dtype=np.int64)
@@ -165,20 +170,19 @@ def _found(
             sizes = segment.starts[places + 1] - begins
             frequencies[here] += sizes
             found.append(_Found(segment, here, begins, sizes))
-    return found, frequencies
+    return found, frequencies.tolist()
 
 
 def _saturated(
     found: Sequence[_Found],
-    block: NDArray[np.int64],
+    block: Sequence[int],
     terms: int,
     layout: Layout,
-    norm: NDArray[np.float32],
 ) -> NDArray[np.float32]:
     """Return tf / (tf + norm) with counts heard over the context: a line per term of `block`."""
     line_of = np.full(terms, -1, dtype=np.int64)
     line_of[block] = np.arange(len(block))
-    tfs = np.zeros((len(block), len(norm)), dtype=np.float32)
+    tfs = np.zeros((len(block), len(layout.norm)), dtype=np.float32)
     for part in found:
         lines, begins, sizes = line_of[part.terms], part.begins, part.sizes
         if len(block) < terms:
@@ -191,7 +195,7 @@ def _saturated(
         tfs[np.repeat(lines, sizes), spots] = part.segment.tfs[places]
     # Every line ends in a gap: shifted as one long line, none reaches a message of the next.
     heard = _over_context(tfs.reshape(-1)).reshape(tfs.shape)
-    heard /= heard + norm
+    heard /= heard + layout.norm
     return heard
 
 

@@ -48,8 +48,9 @@ def scored(
         for part, first in ((by_row[:cut], 0), (by_row[cut:], cut))
     ]
     starts = np.cumsum([0, *sizes[:-1]])
-    layout = Layout.of(counts.astype(np.float32), np.array(order, dtype=np.int64), starts)
-    scores = context_bm25(segments, np.array(query, dtype=np.uint32), layout, n=n, k1=k1, b=b)
+    lengths = counts.astype(np.float32)
+    layout = Layout.of(lengths, np.array(order, dtype=np.int64), starts, k1=k1, b=b)
+    scores = context_bm25(segments, np.array(query, dtype=np.uint32), layout, n=n)
     assert scores.dtype == np.float32
     found: list[float] = scores.tolist()
     return found
@@ -142,4 +143,3 @@ def test_an_empty_scope() -> None:
     none = np.zeros(0, dtype=np.int64)
     layout = Layout.of(np.zeros(0, dtype=np.float32), none, none)
     assert context_bm25([], np.array([1], dtype=np.uint32), layout, n=0).tolist() == []
-    assert layout.average == 0
