@@ -8,7 +8,6 @@ values under `payload["llamaindex"]`. What JSON cannot hold (a provider's object
 from __future__ import annotations
 
 import base64
-import copy
 import json
 import logging
 import math
@@ -169,7 +168,7 @@ def load(stored: Mapping[str, Any]) -> ChatMessage | None:
     Returns:
         A new chat message, or None when it cannot be read at all.
     """
-    stored = copy.deepcopy(dict(stored))  # pydantic would keep dicts and lists as they are
+    stored = {key: _copy(value) for key, value in stored.items()}  # pydantic keeps dicts and lists
     try:
         return ChatMessage.model_validate(stored)
     except (ValueError, TypeError):
@@ -183,6 +182,15 @@ def load(stored: Mapping[str, Any]) -> ChatMessage | None:
     except (ValueError, TypeError) as error:
         _logger.warning("a stored chat message cannot be read; its text is used: %s", error)
         return None
+
+
+def _copy(value: Json) -> Json:
+    # Many times faster than `copy.deepcopy`, which has to expect anything.
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
 
 
 def _load_block(stored: object) -> list[ContentBlock]:
