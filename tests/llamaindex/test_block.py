@@ -150,6 +150,21 @@ async def test_fields_in_a_block_are_not_filled_in(
     assert "{odd}" in text
 
 
+async def test_report_13_the_history_may_live_elsewhere(
+    past: SemanticRecall, buffer: AsyncEngine
+) -> None:
+    """Recall alone: another store keeps the conversation, and nothing is stored twice."""
+    block = SemanticRecallMemoryBlock(past, resource_id="anna", accept_short_term_memory=False)
+    memory = Memory.from_defaults(
+        async_engine=buffer, session_id="now", memory_blocks=[block], token_limit=100
+    )
+    before = past.stats().messages
+    for _ in range(5):
+        await memory.aput_messages(chats("Let us talk about something else. " * 5, "Very well."))
+    assert past.stats().messages == before
+    assert "Mochi" in await block.aget([ChatMessage(QUESTION)], session_id="now")
+
+
 # -- IndexingMemory ------------------------------------------------------------------------------
 async def test_report_30_every_message_is_indexed_at_once(
     buffer: AsyncEngine, past: SemanticRecall, embedder: CountingEmbedder

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -471,6 +474,36 @@ def test_wrong_arguments_fail_where_they_are_made(recall: SemanticRecall) -> Non
         SemanticRecallMemory(recall, insert="somewhere")
     with pytest.raises(ConfigurationError, match=r"SemanticRecall\.open"):
         SemanticRecallMemory.from_defaults()
+
+
+OFFLINE = """
+import sys
+from llama_index.core.llms import ChatMessage
+from llamaindex_semantic_recall import SemanticRecallMemory
+from semantic_recall import SemanticRecall
+
+with SemanticRecall.open(sys.argv[1], embedder="hash") as recall:
+    old = SemanticRecallMemory(recall, thread_id="old", resource_id="anna")
+    old.put(ChatMessage("My cat is called Mochi. <|endoftext|>"))
+    memory = SemanticRecallMemory(recall, thread_id="now", resource_id="anna")
+    print("Mochi" in str(memory.get("What is my cat called?")))
+"""
+
+
+@pytest.mark.parametrize("folder", ["empty", ""])
+def test_report_29_counting_tokens_needs_no_network(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "empty").mkdir()
+    cache = str(tmp_path / folder) if folder else ""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", OFFLINE, str(tmp_path / "memory")],
+        env={**os.environ, "TIKTOKEN_CACHE_DIR": cache, "HTTPS_PROXY": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "True"
 
 
 # -- carrying it around --------------------------------------------------------------------------

@@ -106,3 +106,24 @@ async def test_a_failing_tool_answers_and_warns(
     with caplog.at_level(logging.WARNING, logger="semantic_recall"):
         assert "Nothing was found" in str(await tool.acall(query=QUESTION))
     assert "recall failed" in caplog.text
+
+
+def test_report_25_each_step_of_a_workflow_may_search_something_else(
+    recall: SemanticRecall,
+) -> None:
+    for project in ("garden", "house"):
+        recall.remember(
+            {
+                "role": "user",
+                "content": f"The paint for the {project} is ordered.",
+                "metadata": {"project": project},
+            },
+            thread_id="t",
+            resource_id="anna",
+        )
+    for project in ("garden", "house"):
+        retriever = SemanticRecallRetriever(
+            recall, resource_id="anna", filter={"project": project}, message_range=0
+        )
+        (found,) = retriever.retrieve("Is the paint ordered?")
+        assert project in found.text
