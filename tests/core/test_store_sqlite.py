@@ -13,7 +13,7 @@ from sqlalchemy.dialects import sqlite
 
 from semantic_recall.errors import StoreError
 from semantic_recall.protocols import MessageRecord, MessageVectors, Part
-from semantic_recall.stores import _messages, _search
+from semantic_recall.stores import _messages, _search, _windows
 from semantic_recall.stores._statements import Statement
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Message, Scope, VectorSpace
@@ -185,7 +185,7 @@ def plan(store: SQLMessageStore, statement: object) -> str:
 def test_queries_use_indexes(path: Path) -> None:
     """No hot query walks a table or sorts a thread."""
     with SQLMessageStore.open(path) as store:
-        for statement in (_messages._BEFORE, _messages._AFTER, _messages._LAST_OF_THREAD):
+        for statement in (_windows._BEFORE, _windows._AFTER, _messages._LAST_OF_THREAD):
             steps = plan(store, statement)
             assert "COVERING INDEX messages_order (thread_key=?" in steps
             assert "TEMP B-TREE" not in steps

@@ -117,6 +117,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def in_process(self) -> bool:
+        """Whether many small statements cost less than a large one: no server is asked."""
+        ...
+
+    @property
     def begin_read(self) -> str:
         """Begins a transaction that sees one snapshot."""
         ...

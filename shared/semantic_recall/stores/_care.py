@@ -56,7 +56,7 @@ class Care(UsesDatabase):
     def size(self) -> Mapping[str, int]:
         """See `MessageStore.size`."""
         with self._db.read() as tx:
-            counts: dict[str, int] = {name: tx.value(count) for name, count in _SIZES.items()}
+            counts = {name: int(tx.value(count)) for name, count in _SIZES.items()}
             counts["bytes"] = tx.backend.size(tx)
         return counts
 

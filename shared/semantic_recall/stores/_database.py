@@ -41,12 +41,15 @@ def retried(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def attempt(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - whatever the method takes
-        for number in range(_ATTEMPTS - 1):
+        attempts = 1
+        while True:
             try:
                 return method(*args, **kwargs)
             except TryAgainError:
-                time.sleep(random.random() * _FIRST_PAUSE * 2**number)
-        return method(*args, **kwargs)
+                if attempts == _ATTEMPTS:
+                    raise
+            time.sleep(random.random() * _FIRST_PAUSE * 2**attempts)
+            attempts += 1
 
     return attempt  # type: ignore[return-value] # it takes and gives what the method does
 

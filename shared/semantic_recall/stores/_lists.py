@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    BindParameter,
     Boolean,
     ColumnElement,
     FromClause,
@@ -45,7 +46,8 @@ class _Condition(ColumnElement[bool]):
 class _Among(_Condition):
     def __init__(self, column: ColumnElement[Any], name: str) -> None:
         self.column = column
-        self.values = bindparam(name, type_=Text())
+        # Without a type, for it would be cast to that first.
+        self.values: BindParameter[Any] = bindparam(name)
 
 
 class _Same(_Condition):
@@ -88,7 +90,7 @@ def paired(
     first: ColumnElement[int], second: ColumnElement[str], name: str
 ) -> tuple[FromClause, ColumnElement[bool]]:
     """Return a table of the pairs of number and id bound as `name`, and what joins them."""
-    pairs = _Pairs(bindparam(name, type_=Text())).table_valued("value", name="pairs")
+    pairs = _Pairs(bindparam(name)).table_valued("value", name="pairs")
     value = pairs.c.value
     return pairs, (first == _Item(value, 0, BigInteger())) & _Same(second, _Item(value, 1, Text()))
 
@@ -113,13 +115,13 @@ def insert_missing(table: Table, columns: Sequence[str]) -> Statement:
 
 
 @compiles(_Among, "sqlite")
-def _among_sqlite(element: _Among, compiler: SQLCompiler, **kw: Any) -> str:
+def _among_sqlite(element: _Among, compiler: SQLCompiler, **kw: object) -> str:
     column, values = _both(compiler, element.column, element.values, kw)
     return f"{column} IN (SELECT value FROM json_each({values}))"
 
 
 @compiles(_Among, "postgresql")
-def _among_postgresql(element: _Among, compiler: SQLCompiler, **kw: Any) -> str:
+def _among_postgresql(element: _Among, compiler: SQLCompiler, **kw: object) -> str:
     column, values = _both(compiler, element.column, element.values, kw)
     if not isinstance(element.column.type, Text):
         return f"{column} = ANY (CAST({values} AS bigint[]))"
@@ -130,44 +132,44 @@ def _among_postgresql(element: _Among, compiler: SQLCompiler, **kw: Any) -> str:
 
 
 @compiles(_Same, "sqlite")
-def _same_sqlite(element: _Same, compiler: SQLCompiler, **kw: Any) -> str:
+def _same_sqlite(element: _Same, compiler: SQLCompiler, **kw: object) -> str:
     return "{} = {}".format(*_both(compiler, element.column, element.other, kw))
 
 
 @compiles(_Same, "postgresql")
-def _same_postgresql(element: _Same, compiler: SQLCompiler, **kw: Any) -> str:
+def _same_postgresql(element: _Same, compiler: SQLCompiler, **kw: object) -> str:
     column, other = _both(compiler, element.column, element.other, kw)
     return f"(md5({column})::uuid = md5({other})::uuid AND {column} = {other})"
 
 
 @compiles(_Pairs, "sqlite")
-def _pairs_sqlite(element: _Pairs, compiler: SQLCompiler, **kw: Any) -> str:
+def _pairs_sqlite(element: _Pairs, compiler: SQLCompiler, **kw: object) -> str:
     return f"json_each({compiler.process(element.clauses, **kw)})"
 
 
 @compiles(_Pairs, "postgresql")
-def _pairs_postgresql(element: _Pairs, compiler: SQLCompiler, **kw: Any) -> str:
+def _pairs_postgresql(element: _Pairs, compiler: SQLCompiler, **kw: object) -> str:
     return f"json_array_elements(CAST({compiler.process(element.clauses, **kw)} AS json))"
 
 
 @compiles(_Item, "sqlite")
-def _item_sqlite(element: _Item, compiler: SQLCompiler, **kw: Any) -> str:
+def _item_sqlite(element: _Item, compiler: SQLCompiler, **kw: object) -> str:
     return f"json_extract({compiler.process(element.value, **kw)}, '$[{element.place}]')"
 
 
 @compiles(_Item, "postgresql")
-def _item_postgresql(element: _Item, compiler: SQLCompiler, **kw: Any) -> str:
+def _item_postgresql(element: _Item, compiler: SQLCompiler, **kw: object) -> str:
     kind = "bigint" if isinstance(element.type, BigInteger) else "text"
     return f"({compiler.process(element.value, **kw)} ->> {element.place})::{kind}"
 
 
 @compiles(_OnePerMessage, "sqlite")
-def _one_sqlite(_element: _OnePerMessage, _compiler: SQLCompiler, **_kw: Any) -> str:
+def _one_sqlite(_element: _OnePerMessage, _compiler: SQLCompiler, **_kw: object) -> str:
     return "1"
 
 
 @compiles(_OnePerMessage, "postgresql")
-def _one_postgresql(_element: _OnePerMessage, compiler: SQLCompiler, **kw: Any) -> str:
+def _one_postgresql(_element: _OnePerMessage, compiler: SQLCompiler, **kw: object) -> str:
     return compiler.process(chunk_rows.c.chunk == literal_column("0"), **kw)
 
 
@@ -175,6 +177,6 @@ def _both(
     compiler: SQLCompiler,
     first: ColumnElement[Any],
     second: ColumnElement[Any],
-    kw: Mapping[str, Any],
+    kw: Mapping[str, object],
 ) -> tuple[str, str]:
     return compiler.process(first, **kw), compiler.process(second, **kw)

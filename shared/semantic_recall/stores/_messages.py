@@ -1,4 +1,4 @@
-"""Reading messages: by key, by id, in windows, as history, as a stream."""
+"""Reading messages: by key, by id, as history, as a stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
-from semantic_recall.protocols import Part
 from semantic_recall.stores import _scopes
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import among, same
@@ -94,30 +93,6 @@ class Messages(UsesDatabase):
                 thread=place.thread_key,
             ):
                 found.setdefault(unescape(id), []).append(key)
-        return found
-
-    @retried
-    def window(
-        self, scope: Scope, keys: Sequence[int], /, *, before: int, after: int
-    ) -> dict[int, list[int]]:
-        """See `MessageStore.window`."""
-        with self._db.read() as tx:
-            place = _scopes.find(tx, scope)
-            if place is None:
-                return {}
-            found: dict[int, list[int]] = {}
-            for key, resource_key, thread_key in tx.all(_PLACES, keys=tx.listed(keys)):
-                if resource_key != place.resource_key:
-                    continue
-                if place.thread_key not in (None, thread_key):
-                    continue
-                earlier = tx.all(_BEFORE, thread=thread_key, at=key, n=before)
-                later = tx.all(_AFTER, thread=thread_key, at=key, n=after)
-                found[key] = [
-                    *(row[0] for row in reversed(earlier)),
-                    key,
-                    *(row[0] for row in later),
-                ]
         return found
 
     @retried
@@ -212,24 +187,6 @@ _BY_IDS_OF_THREAD = Statement(
     select(messages.c.key, messages.c.id)
     .where(messages.c.thread_key == bindparam("thread"), among(messages.c.id, "ids"))
     .order_by(messages.c.key)
-)
-_PLACES = Statement(
-    select(messages.c.key, messages.c.resource_key, messages.c.thread_key).where(
-        among(messages.c.key, "keys")
-    )
-)
-_NEIGHBOURS = select(messages.c.key).where(
-    messages.c.thread_key == bindparam("thread"), messages.c.part > int(Part.HIDDEN)
-)
-_BEFORE = Statement(
-    _NEIGHBOURS.where(messages.c.key < bindparam("at"))
-    .order_by(messages.c.key.desc())
-    .limit(bindparam("n"))
-)
-_AFTER = Statement(
-    _NEIGHBOURS.where(messages.c.key > bindparam("at"))
-    .order_by(messages.c.key)
-    .limit(bindparam("n"))
 )
 _LAST_OF_THREAD = Statement(
     select(messages.c.key)

@@ -74,7 +74,7 @@ class Postgres:
     """
 
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
-    one_writer = False
+    one_writer = in_process = False
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     begin_migration = f"BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
 

@@ -46,6 +46,7 @@ _STORED = Statement(
     .join(threads, threads.c.key == messages.c.thread_key)
     .join(resources, resources.c.key == messages.c.resource_key)
     .where(among(vectors.c.key, "keys"), one_per_message())
+    .order_by(vectors.c.key, vectors.c.space_key)
 )
 _DELETE_VECTORS = Statement(vectors.delete().where(among(vectors.c.key, "keys")))
 _DELETE_PENDING = Statement(

@@ -51,7 +51,7 @@ class SQLite:
     """
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
-    one_writer = True
+    one_writer = in_process = True
     # The driver begins no transaction by itself (see `_connect`). IMMEDIATE takes the write lock
     # at once: a transaction that reads first and writes later fails when another process wrote
     # in between, and no busy timeout helps.

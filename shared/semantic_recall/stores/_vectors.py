@@ -154,6 +154,7 @@ _TARGETS = Statement(
     .join(threads, threads.c.key == messages.c.thread_key)
     .join(resources, resources.c.key == messages.c.resource_key)
     .where(among(messages.c.key, "keys"), messages.c.part == int(Part.SEARCHABLE))
+    .order_by(messages.c.key)
 )
 _OLD_CHUNKS = Statement(
     select(vectors.c.key, vectors.c.chunks).where(
@@ -216,15 +217,20 @@ DATA = Statement(
     .order_by(chunk_rows.c.key, chunk_rows.c.chunk),
 )
 """Rows for `VectorRows.decode`."""
-_PENDING = Statement(
-    select(*MESSAGE, messages.c.key, messages.c.digest, pending.c.attempts)
-    .select_from(pending)
-    .join(messages, messages.c.key == pending.c.key)
-    .join(threads, threads.c.key == messages.c.thread_key)
-    .join(resources, resources.c.key == messages.c.resource_key)
+_DUE = (
+    select(pending.c.key, pending.c.attempts)
     .where(pending.c.space_key == bindparam("space"), pending.c.due_at <= bindparam("due"))
     .order_by(pending.c.key)
     .limit(bindparam("n"))
+    .subquery("due")
+)
+_PENDING = Statement(
+    select(*MESSAGE, messages.c.key, messages.c.digest, _DUE.c.attempts)
+    .select_from(_DUE)
+    .join(messages, messages.c.key == _DUE.c.key)
+    .join(threads, threads.c.key == messages.c.thread_key)
+    .join(resources, resources.c.key == messages.c.resource_key)
+    .order_by(_DUE.c.key)
 )
 _POSTPONE = Statement(
     update(pending)

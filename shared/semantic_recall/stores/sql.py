@@ -20,9 +20,10 @@ from semantic_recall.stores._search import Search
 from semantic_recall.stores._spaces import Spaces
 from semantic_recall.stores._sqlite import SQLite
 from semantic_recall.stores._vectors import Vectors
+from semantic_recall.stores._windows import Windows
 
 
-class SQLMessageStore(Adding, Messages, Search, Nearest, Vectors, Spaces, Erasure, Care):
+class SQLMessageStore(Adding, Messages, Windows, Search, Nearest, Vectors, Spaces, Erasure, Care):
     """A `MessageStore` in one SQL database, safe for many threads and many processes.
 
     Each base class is one idea of the store, in a file of its own; `MessageStore` in
