@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 
@@ -60,29 +59,28 @@ def filtered(
         excluded: What is in the prompt already. With `ranking="dense"` it may still become a
             hit and bring its neighbours, as in Mastra; it is never shown.
     """
-    eligible = view.searchable.copy()
-    dropped: Counter[str] = Counter()
-
-    def keep(mask: NDArray[np.bool_], reason: str) -> None:
-        lost = int(np.count_nonzero(eligible & ~mask))
-        if lost:
-            dropped[reason] += lost
-            np.logical_and(eligible, mask, out=eligible)
-
+    masks: list[tuple[str, NDArray[np.bool_]]] = []
     if options.since is not None:
-        keep(view.created_at >= microseconds(options.since), "before since")
+        masks.append(("before since", view.created_at >= microseconds(options.since)))
     if options.until is not None:
-        keep(view.created_at < microseconds(options.until), "after until")
+        masks.append(("after until", view.created_at < microseconds(options.until)))
     if options.roles is not None:
-        keep(_of_roles(view, options.roles), "role")
+        masks.append(("role", _of_roles(view, options.roles)))
     if matching is not None:
-        keep(matching, "filter")
+        masks.append(("filter", matching))
     if options.threshold is not None:
         # NaN compares false: what has no vector cannot pass a threshold on cosines.
-        keep(dense >= options.threshold, BELOW_THRESHOLD)
-    if options.ranking == "hybrid":
-        keep(~excluded, "in the prompt")
-    return eligible, dict(dropped)
+        masks.append((BELOW_THRESHOLD, dense >= options.threshold))
+    if options.ranking == "hybrid" and excluded.any():
+        masks.append(("in the prompt", ~excluded))
+    eligible = view.searchable
+    dropped: dict[str, int] = {}
+    for reason, mask in masks:
+        lost = int(np.count_nonzero(eligible & ~mask))
+        if lost:
+            dropped[reason] = lost
+            eligible = eligible & mask
+    return eligible, dropped
 
 
 def _of_roles(view: ScopeView, roles: Collection[str]) -> NDArray[np.bool_]:
