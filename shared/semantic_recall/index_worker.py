@@ -30,6 +30,10 @@ POLL_SECONDS = 2.0
 FIRST_RETRY_SECONDS = 0.5
 LAST_RETRY_SECONDS = 60.0
 """A failing index is tried again after 0.5, 1, 2, ... seconds, at most this."""
+REOPEN_AFTER = 3
+"""After so many failures in a row the index is opened again, which looks for damage ..."""
+REBUILD_AFTER = 5
+"""... and after so many, if it can be opened, it is written anew from the store, once."""
 
 
 class IndexWorker:
@@ -222,21 +226,11 @@ class IndexWorker:
         return bool(operations)
 
     def _embed(self) -> bool:
-        """Embed a batch of what is due; True when there is more."""
-        before = self._next_due()
-        if self._embed_pending is None or before is None:
-            return False
-        self._embed_pending(EMBEDDING_BATCH)
-        after = self._next_due()
-        # Still the same: it was neither embedded nor postponed, so do not turn for ever.
-        return after is not None and after != before
+        """Embed a batch of what is due; True when there may be more.
 
-    def _next_due(self) -> int | None:
-        for info in self._store.spaces():
-            if info.active and info.pending:
-                due = self._store.pending(info.space, limit=1)
-                return due[0].key if due else None
-        return None
+        What failed is postponed, and a batch of which nothing succeeded waits for the next turn.
+        """
+        return self._embed_pending is not None and self._embed_pending(EMBEDDING_BATCH) > 0
 
     def _failed(self, error: Exception) -> None:
         if not self._failures:
@@ -248,6 +242,12 @@ class IndexWorker:
         seconds = FIRST_RETRY_SECONDS * 2.0 ** min(self._failures, 10)
         self._retry_at = time.monotonic() + min(seconds, LAST_RETRY_SECONDS)
         self._failures += 1
+        if not isinstance(error, VectorIndexError):
+            return
+        if self._failures == REOPEN_AFTER:
+            self._owned.close()
+        elif self._failures == REBUILD_AFTER:
+            self._owned.refill()
 
     def _succeeded(self) -> None:
         if self._failures:

@@ -63,7 +63,12 @@ def _in_folder(folder: Path, embedder: Embedder | None, index_name: str) -> Part
     def open_index() -> VectorIndex:
         from semantic_recall.indexes.chroma import ChromaVectorIndex  # noqa: PLC0415
 
-        return ChromaVectorIndex.embedded(folder / INDEX_FOLDER, shards=shards, prefix=index_name)
+        return ChromaVectorIndex.embedded(
+            folder / INDEX_FOLDER,
+            shards=shards,
+            prefix=index_name,
+            keep=[info.space for info in store.spaces()],
+        )
 
     return Parts(store, open_index, embedder)
 

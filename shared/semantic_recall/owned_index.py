@@ -82,6 +82,20 @@ class OwnedIndex:
         atexit.register(self._at_exit)
         return index
 
+    def refill(self) -> None:
+        """Drop everything from the open index and queue it; a failure is logged."""
+        index = self.index
+        if index is None:
+            return
+        try:
+            for info in self._store.spaces():
+                index.drop(info.space)
+                self._store.queue_all(info.space)
+        except SemanticRecallError as error:
+            self._logger.warning("the vector index cannot be written anew: %s", error)
+        else:
+            self._logger.warning("the vector index kept failing and is written anew")
+
     def close(self) -> None:
         """Close the index if it is open; a failure is logged."""
         self.forget_exit()

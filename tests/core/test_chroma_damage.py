@@ -24,6 +24,13 @@ def records(count: int, scope: Scope = ANNA, start: int = 0) -> list[VectorRecor
     ]
 
 
+def break_file(file: Path, how: str) -> None:
+    if how == "deleted":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 if how == "half" else 0])
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "chroma"
@@ -50,11 +57,72 @@ class TestDamage:
         assert len(index.search(SPACE, QUERY, ANNA, top_k=5)) == 5
         index.close()
 
-    def test_torn_pickle(self, path: Path, segments: list[Path]) -> None:
+    @pytest.mark.parametrize("how", ["half", "empty", "deleted"])
+    @pytest.mark.parametrize(
+        "name",
+        ["header.bin", "data_level0.bin", "length.bin", "link_lists.bin", "index_metadata.pickle"],
+    )
+    def test_damaged_file(
+        self,
+        path: Path,
+        segments: list[Path],
+        name: str,
+        how: str,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        """Noticed when the index is opened: Chroma would fail later, answer wrongly or crash."""
         for folder in segments:
-            file = folder / "index_metadata.pickle"
-            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-        index = ChromaVectorIndex.embedded(path)
+            break_file(folder / name, how)
+        self.is_emptied(path, caplog, name)
+
+    @pytest.mark.parametrize("how", ["half", "empty", "deleted"])
+    def test_damaged_database(
+        self, path: Path, segments: list[Path], how: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        break_file(path / "chroma.sqlite3", how)
+        if how == "empty":  # an empty file is an empty database, for SQLite and for Chroma
+            assert list(ChromaVectorIndex.embedded(path).ids(SPACE)) == []
+        else:
+            self.is_emptied(path, caplog, "chroma.sqlite3")
+
+    def test_damage_inside_the_database(
+        self, path: Path, segments: list[Path], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Not looked for on every opening: only when Chroma cannot read it."""
+        data = bytearray((path / "chroma.sqlite3").read_bytes())
+        data[8192:-8192] = b"\xa5" * (len(data) - 16384)
+        (path / "chroma.sqlite3").write_bytes(data)
+        self.is_emptied(path, caplog, "chroma.sqlite3")
+
+    def test_deleted_segment_folder(
+        self, path: Path, segments: list[Path], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for folder in segments:
+            shutil.rmtree(folder)
+        self.is_emptied(path, caplog, "missing")
+
+    def is_emptied(self, path: Path, caplog: pytest.LogCaptureFixture, named: str) -> None:
+        with caplog.at_level(logging.WARNING, "semantic_recall"):
+            index = ChromaVectorIndex.embedded(path)
+        assert named in caplog.text
+        assert list(index.ids(SPACE)) == []
+        index.close()
+        self.recovers(path)
+
+    def test_sound_files_are_left_alone(
+        self, path: Path, segments: list[Path], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.WARNING, "semantic_recall"):
+            index = ChromaVectorIndex.embedded(path)
+        assert len(list(index.ids(SPACE))) == 2000
+        index.close()
+        assert caplog.records == []
+
+    def test_calls_on_an_index_that_is_damaged_under_way(
+        self, path: Path, segments: list[Path]
+    ) -> None:
+        index = ChromaVectorIndex.embedded(path, shards=1)
+        (path / "chroma.sqlite3").write_bytes(b"not a database " * 1000)
         for call in (
             lambda: index.search(SPACE, QUERY, ANNA, top_k=1),
             lambda: index.upsert(SPACE, records(1)),
@@ -66,14 +134,24 @@ class TestDamage:
         index.close()
         self.recovers(path)
 
-    def test_deleted_segment_folder(self, path: Path, segments: list[Path]) -> None:
-        for folder in segments:
-            shutil.rmtree(folder)
-        index = ChromaVectorIndex.embedded(path)
-        with pytest.raises(VectorIndexError):
-            index.search(SPACE, QUERY, ANNA, top_k=5)
+    def test_other_spaces_and_names_are_removed(self, path: Path, segments: list[Path]) -> None:
+        """What a reindex or a change of name left behind when the process ended."""
+        index = ChromaVectorIndex.embedded(path, prefix="older")
+        index.upsert(SPACE, records(5))
+        index._collections.client.create_collection("of-the-user", embedding_function=None)
         index.close()
-        self.recovers(path)
+        other = VectorSpace("other", 4)
+        index = ChromaVectorIndex.embedded(path, keep=[other, SPACE], prefix="older")
+        assert len(list(index.ids(SPACE))) == 5
+        index.upsert(other, records(7))
+        names = {c.name for c in index._collections.client.list_collections()}
+        assert {name.partition("-")[0] for name in names} == {"older", "of"}
+        index.close()
+        assert not any(folder.exists() for folder in segments)
+        index = ChromaVectorIndex.embedded(path, keep=[other], prefix="older")
+        assert list(index.ids(SPACE)) == []
+        assert len(list(index.ids(other))) == 7
+        index.close()
 
     def test_garbage_database(
         self, path: Path, segments: list[Path], caplog: pytest.LogCaptureFixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import sys
 import weakref
@@ -20,10 +21,28 @@ from chromadb.config import Settings
 from semantic_recall.errors import VectorIndexError
 from semantic_recall.indexes._chroma_folder import Folder
 
+_logger = logging.getLogger("semantic_recall")
+
 
 def embedded_client(path: Path) -> Client:
     """Open or create a folder."""
     return _client(chromadb.PersistentClient(path, settings=_settings()))
+
+
+def mended_client(folder: Folder) -> Client:
+    """Open a folder; if it is damaged, empty it first: everything in it is in the store too."""
+    damage = folder.damage()
+    if damage is None:
+        try:
+            return embedded_client(folder.path)
+        # Whatever it is, the question is whether the file is to blame.
+        except Exception:
+            damage = folder.damage(thorough=True)
+            if damage is None:
+                raise
+    _logger.warning("the vector index %s was damaged (%s) and is now empty", folder.path, damage)
+    folder.empty()
+    return embedded_client(folder.path)
 
 
 def server_client(

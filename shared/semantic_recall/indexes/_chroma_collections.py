@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -60,6 +60,12 @@ class Collections:
         self._shards = shards
         self._handles: dict[str, Collection] = {}
         self._known_shards: dict[str, int] = {}
+        self._made = False
+
+    def made_some(self) -> bool:
+        """Tell whether a collection was made since this was last asked."""
+        made, self._made = self._made, False
+        return made
 
     def reopen(self, client: ClientAPI) -> None:
         """Go on with a new client."""
@@ -80,14 +86,17 @@ class Collections:
 
     def listed(self, stem: str | None = None) -> list[Collection]:
         """Return our collections, or those of one space; only to look at, not to write with."""
+        start = stem or f"{self._prefix}-"
+        return [collection for collection in self._all() if collection.name.startswith(start)]
+
+    def _all(self) -> list[Collection]:
         found: list[Collection] = []
         for page in count():
             part = self.client.list_collections(limit=100, offset=100 * page)
             found.extend(part)
             if len(part) < 100:
                 break
-        start = stem or f"{self._prefix}-"
-        return [collection for collection in found if collection.name.startswith(start)]
+        return found
 
     def call(
         self,
@@ -120,6 +129,21 @@ class Collections:
                 self.client.delete_collection(collection.name)
             self._handles.pop(collection.name, None)
         self._known_shards.pop(stem, None)
+
+    def keep(self, spaces: Iterable[VectorSpace]) -> bool:
+        """Delete what an index has written for other spaces or names; True if there was any.
+
+        A process that ended between two steps, or did not own the folder, has left it.
+        """
+        stems = tuple(names.stem(self._prefix, space) for space in spaces)
+        strangers = [
+            collection.name
+            for collection in self._all()
+            if names.OURS.fullmatch(collection.name) and not collection.name.startswith(stems)
+        ]
+        for name in strangers:
+            self.client.delete_collection(name)
+        return bool(strangers)
 
     def copy_changed(self, overwritten: Container[str]) -> None:
         """Replace what lost vectors by copies, so that nothing of those is left in them.
@@ -180,6 +204,7 @@ class Collections:
         return collection
 
     def _make(self, name: str, metadata: Mapping[str, Any]) -> Collection:
+        self._made = True
         # get_or_create takes an existing collection as it is: the caller checks its distance.
         return self.client.get_or_create_collection(
             name,

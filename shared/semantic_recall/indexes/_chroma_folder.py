@@ -15,6 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from semantic_recall.errors import IndexLockedError, VectorIndexError
+from semantic_recall.indexes._chroma_files import blank, damage, is_cut_short
 
 
 class Gate:
@@ -94,30 +95,65 @@ class Folder:
         """Chroma's SQLite file."""
         return self.path / "chroma.sqlite3"
 
-    def remove_damaged(self) -> bool:
-        """Remove the database and the vectors if the database cannot be read; True if they were.
+    def damage(self, *, thorough: bool = False) -> str | None:
+        """Return what is wrong with the files, or None.
 
-        They are derived and rebuilt from the store; kept, they would break the index for good.
+        Chroma opens some damaged files without a word, and cannot mend any.
+
+        Args:
+            thorough: Read the whole database, not only what tells that it is cut short.
         """
         if not self.database.is_file():
-            return False
+            return f"{self.database.name} is missing" if self._segments() else None
+        if not self._journal.exists() and is_cut_short(self.database):
+            return f"{self.database.name} is torn"
         try:
             with closing(sqlite3.connect(self.database, timeout=30)) as connection:
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:  # locked, no permission, full disk: not damage
-            return False
-        except sqlite3.DatabaseError:
-            self.database.unlink()
-            self.database.with_name(self.database.name + "-journal").unlink(missing_ok=True)
-            for entry in list(self.path.iterdir()):
-                if _is_uuid(entry.name):
-                    shutil.rmtree(entry)
-            return True
-        return False
+                if thorough:
+                    found = connection.execute("PRAGMA quick_check(1)").fetchone()
+                    if found != ("ok",):
+                        return f"{self.database.name} is damaged: {found}"
+                segments = connection.execute(
+                    "SELECT segments.id, seq_id FROM segments LEFT JOIN max_seq_id"
+                    " ON segment_id = segments.id WHERE scope = 'VECTOR'"
+                ).fetchall()
+        except sqlite3.OperationalError:  # locked, no permission, no tables yet: not damage
+            return None
+        except sqlite3.DatabaseError as error:
+            return f"{self.database.name} is damaged: {error}"
+        for id, written in segments:
+            what = damage(self.path / str(id), written=written is not None)
+            if what is not None:
+                return f"{id}: {what}"
+        return None
+
+    def empty(self) -> None:
+        """Remove the database and the vectors; no client may be open.
+
+        They are derived and rebuilt from the store; damaged, they would break the index for good.
+        """
+        self.database.unlink(missing_ok=True)
+        self._journal.unlink(missing_ok=True)
+        for entry in self._segments():
+            shutil.rmtree(entry)
+
+    def blank(self) -> None:
+        """Overwrite what new segments hold by accident."""
+        for entry in self._segments():
+            blank(entry)
+
+    @property
+    def _journal(self) -> Path:
+        return self.database.with_name(self.database.name + "-journal")
+
+    def _segments(self) -> list[Path]:
+        if not self.path.is_dir():
+            return []
+        return [entry for entry in self.path.iterdir() if _is_uuid(entry.name)]
 
     def remove_leftovers(self) -> None:
         """Remove the vector files of deleted collections, which Chroma leaves in place (#5520)."""
-        found = [entry for entry in self.path.iterdir() if _is_uuid(entry.name)]
+        found = self._segments()
         # The folders were listed first: a segment is known to the database before it has one.
         with closing(sqlite3.connect(self.database, timeout=30)) as connection:
             known = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}

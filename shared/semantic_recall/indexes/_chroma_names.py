@@ -7,6 +7,7 @@ its bytes, or as "-" for threads without a resource. No two resources share a fo
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -20,6 +21,8 @@ from semantic_recall.types import Scope, Vector, VectorSpace
 
 T = TypeVar("T")
 
+OURS = re.compile(r".*-[0-9a-f]{16}-\d{3}(-copy)?")
+"""The names that collections of an index have, whatever their prefix."""
 COPY = "-copy"
 """Ends the name of a collection that `scrub` is copying into."""
 

@@ -8,10 +8,10 @@ and its thread and nothing else; no text is given to Chroma.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import weakref
+from collections.abc import Collection as Container
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -26,6 +26,7 @@ from semantic_recall.indexes import _chroma_names as names
 from semantic_recall.indexes._chroma_client import (
     cloud_client,
     embedded_client,
+    mended_client,
     server_client,
     shut,
     survive_fork,
@@ -42,8 +43,6 @@ from semantic_recall.indexes._chroma_collections import (
 )
 from semantic_recall.indexes._chroma_folder import Folder, Gate
 from semantic_recall.types import Hit, Scope, Vector, VectorRecord, VectorSpace
-
-_logger = logging.getLogger("semantic_recall")
 
 BATCH_BYTES = 8 * 2**20
 """Vectors per write; a server refuses bodies over 40 MiB."""
@@ -92,11 +91,17 @@ class ChromaVectorIndex:
 
     @classmethod
     def embedded(
-        cls, path: str | Path, *, shards: int = 16, prefix: str = "memory"
+        cls,
+        path: str | Path,
+        *,
+        shards: int = 16,
+        prefix: str = "memory",
+        keep: Container[VectorSpace] | None = None,
     ) -> ChromaVectorIndex:
         """Open or create an index in a folder, which this process then owns.
 
-        A folder whose database is not readable as one is emptied, with a warning.
+        A folder with missing, torn or damaged files is emptied, with a warning. If `keep` is
+        given, what an index has written there for any other space is removed.
 
         Raises:
             IndexLockedError: Another process owns it (or the parent did when this process was
@@ -105,22 +110,21 @@ class ChromaVectorIndex:
                 process was forked from one that had used Chroma.
         """
         folder = Folder(Path(path))
+        index = None
         try:
             with chroma_errors(f"open the folder {folder.path}"):
-                if folder.remove_damaged():
-                    _logger.warning("the vector index %s was damaged and is now empty", path)
-                client = embedded_client(folder.path)
+                client = mended_client(folder)
                 index = cls(client, shards=shards, prefix=prefix)
-        except BaseException:
-            folder.release()
-            raise
-        index._folder = folder
-        index._own(client)
-        try:
-            with chroma_errors(f"read the folder {folder.path}"):
+                index._folder = folder
+                index._own(client)
                 index._collections.finish_copies()
+                if keep is not None and index._collections.keep(keep):
+                    folder.remove_leftovers()
         except BaseException:
-            index.close()
+            if index is None:
+                folder.release()
+            else:
+                index.close()
             raise
         return index
 
@@ -189,6 +193,8 @@ class ChromaVectorIndex:
                     vectors = np.stack([rows[id] for id in batch])
                     write = Upsert(batch, vectors, metadata)
                     collections.call(space, shard, write, create=True)
+            if self._folder is not None and collections.made_some():
+                self._folder.blank()
 
     def delete(self, space: VectorSpace, ids: Mapping[str, Scope], /) -> None:
         """Delete vectors by id; a missing id is fine."""
@@ -259,6 +265,7 @@ class ChromaVectorIndex:
             try:
                 folder.vacuum()
                 folder.remove_leftovers()
+                folder.blank()
             finally:
                 client = embedded_client(folder.path)
                 self._collections.reopen(client)
