@@ -92,7 +92,8 @@ def reindex(
     """Embed every message with `embedder`, then switch to it.
 
     What is embedded is kept at once, so a stopped run goes on where it was. Recall uses the old
-    vectors until the switch.
+    vectors until the switch; after it every other space is removed, also what runs that were
+    stopped had left.
 
     Raises:
         EmbedderError: The embedder failed for everything that was left; nothing was switched.
@@ -117,12 +118,14 @@ def reindex(
         )
     store.add_space(space, active=True)
     indexer.flush(bulk=True)  # opens the index, so that the old space can be dropped from it
-    if old is not None and old.space != space:
-        store.drop_space(old.space)
-        index = indexer.index()
+    others = [info.space for info in store.spaces() if info.space != space]
+    index = indexer.index()
+    for other in others:
+        # The index first: should the process end in between, the store still knows the space.
         if index is not None:
-            index.drop(old.space)
-    else:
+            index.drop(other)
+        store.drop_space(other)
+    if old is not None and old.space == space:
         indexer.rebuild(space)
     indexer.flush(bulk=True)
     return ReindexReport(space=space, embedded=done, pending=left)
@@ -149,6 +152,7 @@ def verify(
         return VerifyReport(problems=problems)
     space = active.space
     indexer.flush(bulk=True)
+    active = active_space(store) or active  # what waited for its vectors may have got them
     index = indexer.index()
     if index is None:
         return VerifyReport(problems=problems, vectors=active.vectors, pending=active.pending)
