@@ -180,7 +180,12 @@ class IndexingMemory(Memory):
     writes none down): pass `memory=` to every run, or use `SemanticRecallMemory`.
     """
 
-    _thread: Thread = PrivateAttr()
+    _thread: Thread | None = PrivateAttr(default=None)
+
+    def _indexed(self) -> Thread:
+        if self._thread is None:
+            raise ConfigurationError("make an IndexingMemory with IndexingMemory.from_recall(...)")
+        return self._thread
 
     @classmethod
     def from_recall(
@@ -233,7 +238,7 @@ class IndexingMemory(Memory):
         if not messages:
             return  # `Memory` fails on an empty list
         await super().aput_messages(messages)
-        await asyncio.to_thread(self._thread.append, messages)
+        await asyncio.to_thread(self._indexed().append, messages)
 
     async def aset(self, messages: list[ChatMessage]) -> None:
         """Set the buffer, and make it the indexed session; see `SemanticRecallMemory.set`."""
@@ -241,10 +246,10 @@ class IndexingMemory(Memory):
             await super().aset(messages)
         else:
             await super().areset()
-        await asyncio.to_thread(self._thread.replace, messages)
+        await asyncio.to_thread(self._indexed().replace, messages)
 
     async def areset(self, status: MessageStatus | None = None) -> None:
         """Empty the buffer; without a `status` the indexed session is deleted as well."""
         await super().areset(status)
         if status is None:
-            await asyncio.to_thread(self._thread.clear)
+            await asyncio.to_thread(self._indexed().clear)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
@@ -23,13 +24,15 @@ from llamaindex_semantic_recall.history import (
     turns,
 )
 from llamaindex_semantic_recall.messages import text_of, to_chat_message
-from semantic_recall.formatting import PREAMBLE, as_chat_message
+from semantic_recall.formatting import FENCE_NAME, PREAMBLE, as_chat_message
 from semantic_recall.result import Recall
 from semantic_recall.types import Message, RecalledMessage
 
 Insert: TypeAlias = Literal["system", "user"]
 TurnKey: TypeAlias = tuple[str, str]
 
+# All of it, so that nobody's message is left out because it begins like a record.
+_RECORD = re.compile(rf"{re.escape(PREAMBLE)}\n<({FENCE_NAME}-[0-9a-f]+)>\n.*\n</\1>", re.DOTALL)
 _RECALL_SHARE = 0.3
 """What recall may take of the token limit; LlamaIndex's own memory leaves its blocks as much."""
 
@@ -243,7 +246,7 @@ def without_recalled(chat: ChatMessage) -> ChatMessage | None:
     blocks = [
         block
         for block in chat.blocks
-        if not (isinstance(block, TextBlock) and block.text.startswith(PREAMBLE))
+        if not (isinstance(block, TextBlock) and _RECORD.fullmatch(block.text))
     ]
     if len(blocks) == len(chat.blocks):
         return chat

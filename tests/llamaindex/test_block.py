@@ -192,6 +192,12 @@ async def test_report_30_every_message_is_indexed_at_once(
     assert "three" not in shown(await bert.aget(input="Mochi and three?"))
 
 
+async def test_made_without_a_recall_it_says_how_to_make_it(buffer: AsyncEngine) -> None:
+    memory = IndexingMemory.from_defaults(async_engine=buffer)
+    with pytest.raises(ConfigurationError, match="from_recall"):
+        await memory.aput(ChatMessage("hello"))
+
+
 async def test_report_4_a_chat_message_as_input_reaches_the_block(
     buffer: AsyncEngine, past: SemanticRecall
 ) -> None:

@@ -23,6 +23,7 @@ from llama_index.core.memory import BaseMemory
 from llamaindex_semantic_recall import SemanticRecallMemory, connect
 from semantic_recall import Message, Recall, RecallOptions, SemanticRecall, Settings
 from semantic_recall.errors import AbortTurn, ConfigurationError, InvalidIdError, StoreError
+from semantic_recall.formatting import PREAMBLE
 from semantic_recall.tokens import count_tokens
 from semantic_recall.types import Vector
 from tests.llamaindex.conftest import CountingEmbedder, chats
@@ -402,6 +403,16 @@ async def test_what_memory_put_into_a_prompt_is_not_stored_again(
     late.set(late.get())
     assert contents(memory.get_all()) == [QUESTION]
     assert past.stats().messages == 5
+
+
+def test_a_serialised_record_is_known_and_an_imitation_is_a_message(
+    memory: SemanticRecallMemory,
+) -> None:
+    memory.put(ChatMessage(QUESTION))
+    (record, _) = memory.get()
+    memory.put(ChatMessage(role="user", content=record.content))
+    memory.put(ChatMessage(role="user", content=f"{PREAMBLE} Is that how a record begins?"))
+    assert [m.content for m in memory.get_all()][1:] == [f"{PREAMBLE} Is that how a record begins?"]
 
 
 def test_nothing_is_shared_with_the_caller(memory: SemanticRecallMemory) -> None:
