@@ -249,15 +249,21 @@ def _parse(url: str) -> tuple[Mapping[str, Any], int]:
     plain = f"{scheme.partition('+')[0]}{separator}{rest}"
     if options:
         plain += "?" + urlencode(options, quote_via=quote)
+    unreadable = StoreError(
+        "the URL of the database cannot be read; it looks like"
+        " postgresql://user:password@host:5432/database, with special characters in the"
+        " password as %XX, and parameters of libpq or pool_size after a ?"
+    )
     try:
-        return conninfo_to_dict(plain), int(size)
+        parameters = conninfo_to_dict(plain)
     except psycopg.Error:
         # Neither the URL nor libpq's words about it: either can hold the password.
-        raise StoreError(
-            "the URL of the database cannot be read; it looks like"
-            " postgresql://user:password@host:5432/database, with special characters in the"
-            " password as %XX, and parameters of libpq or pool_size after a ?"
-        ) from None
+        raise unreadable from None
+    ports = str(parameters.get("port") or "").split(",")
+    # A password with @, : or / in it comes apart, and parts of it would be shown as these.
+    if "@" in str(parameters.get("host")) or not all(p.isdecimal() for p in ports if p):
+        raise unreadable
+    return parameters, int(size)
 
 
 def _wait_for_older_snapshots(tx: Transaction, name: str) -> None:
