@@ -20,7 +20,6 @@ from langchain_semantic_recall.messages import (
     complete_tool_turns,
     from_langchain,
     is_conversation,
-    role_of,
     to_langchain,
 )
 from langchain_semantic_recall.recalling import PromptRecaller, Question
@@ -134,14 +133,14 @@ class RunnableWithSemanticRecall(RunnableWithMessageHistory):
 
     def _enter_history(self, value: Any, config: RunnableConfig) -> list[BaseMessage]:  # noqa: ANN401
         call, live = self._entered(value, config)
-        window = call.history.last(self._last)
+        window = self._whole_turns(call.history.last(self._last))
         question = call.question(live, window)
         recall = None if question is None else call.recaller.recall(question)
         return self._assembled(live, window, recall)
 
     async def _aenter_history(self, value: Any, config: RunnableConfig) -> list[BaseMessage]:  # noqa: ANN401
         call, live = self._entered(value, config)
-        window = await asyncio.to_thread(call.history.last, self._last)
+        window = self._whole_turns(await asyncio.to_thread(call.history.last, self._last))
         question = call.question(live, window)
         recall = None if question is None else await call.recaller.arecall(question)
         return self._assembled(live, window, recall)
@@ -180,14 +179,17 @@ class RunnableWithSemanticRecall(RunnableWithMessageHistory):
             ) from error
         return call, call.live
 
+    def _whole_turns(self, window: list[Message]) -> list[Message]:
+        """Return recent messages from a user's on: what was cut off left answers alone."""
+        if len(window) < self._last:
+            return window
+        users = (place for place, message in enumerate(window) if message.role == "user")
+        return window[next(users, len(window)) :]
+
     def _assembled(
         self, live: list[BaseMessage], window: Sequence[Message], recall: Recall | None
     ) -> list[BaseMessage]:
         past = [to_langchain(message) for message in window]
-        if len(window) == self._last:  # cut off: the first answers have lost their question
-            past = past[
-                next((i for i, message in enumerate(past) if role_of(message) == "user"), 0) :
-            ]
         front = [message for message in live if isinstance(message, SystemMessage)]
         own = {id(message) for message in live}
         talk = [message for message in live if not isinstance(message, SystemMessage)]

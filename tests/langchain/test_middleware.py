@@ -13,6 +13,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from langchain_semantic_recall import SemanticRecallMiddleware
 from langchain_semantic_recall.messages import is_recalled
+from langchain_semantic_recall.turn_cache import TurnCache
 from semantic_recall import SemanticRecall
 from semantic_recall.errors import InvalidOptionError
 from tests.langchain.conftest import Ask
@@ -109,6 +110,26 @@ async def test_the_tool_loop_sees_the_same_bytes(
     assert texts(memory, "new") == [f"{QUESTION} And the weather?", "Mimi stays in: it rains."]
 
 
+async def test_what_is_said_elsewhere_during_a_turn_waits_for_the_next(
+    memory: SemanticRecall, ask: Ask
+) -> None:
+    told(memory, CAT, "old")
+
+    @tool
+    def learn() -> str:
+        """Store something that matters for the question."""
+        told(memory, "The name of my second cat is Tom.", "elsewhere")
+        return "done"
+
+    model = ScriptedModel.of(calling(("learn", {})), "Mimi.")
+    agent = create_agent(model, tools=[learn], middleware=[SemanticRecallMiddleware(memory)])
+    await ask(agent, said(QUESTION), run_in("new"))
+    first, second = model.requests
+    assert system_of(first) == system_of(second)
+    await ask(agent, said("The names of my cats?"), run_in("new"))
+    assert "Tom" in system_of(model.requests[2])
+
+
 async def test_nothing_recalled_is_in_the_state_or_a_checkpoint(
     memory: SemanticRecall, ask: Ask, saver: BaseCheckpointSaver[Any]
 ) -> None:
@@ -162,6 +183,36 @@ async def test_what_the_prompt_holds_is_not_recalled(
         QUESTION,
         QUESTION,
     ]
+
+
+async def test_an_edited_message_of_the_prompt_is_not_recalled_as_it_was(
+    memory: SemanticRecall, ask: Ask
+) -> None:
+    memory.remember(
+        {"role": "user", "content": CAT, "id": "m1"}, thread_id="one", resource_id="ann"
+    )
+    model = ScriptedModel.of()
+    agent = create_agent(model, middleware=[SemanticRecallMiddleware(memory)])
+    edited = [HumanMessage("My cat is called M.", id="m1"), HumanMessage(QUESTION)]
+    await ask(agent, {"messages": edited}, run_in("one"))
+    assert [message.text for message in model.requests[0]] == ["My cat is called M.", QUESTION]
+
+
+async def test_several_messages_of_the_user_in_one_turn_are_all_stored(
+    memory: SemanticRecall, ask: Ask
+) -> None:
+    agent = create_agent(ScriptedModel.of("Yes."), middleware=[SemanticRecallMiddleware(memory)])
+    await ask(
+        agent, {"messages": [HumanMessage("Hi"), HumanMessage("Are you there?")]}, run_in("t")
+    )
+    assert texts(memory, "t") == ["Hi", "Are you there?", "Yes."]
+
+
+async def test_words_beside_a_tool_call_are_no_answer(memory: SemanticRecall, ask: Ask) -> None:
+    model = ScriptedModel.of(calling(("clock", {}), text="I look."), "Noon.")
+    agent = create_agent(model, tools=[clock], middleware=[SemanticRecallMiddleware(memory)])
+    await ask(agent, said("Time?"), run_in("t"))
+    assert texts(memory, "t") == ["Time?", "Noon."]
 
 
 async def test_a_window_that_begins_with_an_answer_is_still_a_valid_request(
@@ -406,3 +457,20 @@ async def test_concurrent_runs_of_many_users_never_mix(memory: SemanticRecall) -
     for request in model.requests:
         user = str(request[-1].text).partition("(")[2].rstrip(")")
         assert [u for u in users if f"{u}-word." in system_of(request)] == [user]
+
+
+def test_the_middleware_knows_a_bounded_number_of_turns() -> None:
+    cache = TurnCache(size=2)
+    first = cache.get("a")
+    assert cache.get("a") is first
+    cache.get("b")
+    assert cache.get("a") is first
+    cache.get("c")
+    assert cache.get("a") is first
+    cache.get("d")
+    cache.get("e")
+    assert cache.get("a") is not first
+    last = cache.get("e")
+    cache.end("e")
+    cache.end("never there")
+    assert cache.get("e") is not last

