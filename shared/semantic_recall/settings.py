@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from semantic_recall.errors import InvalidOptionError
 from semantic_recall.result import Recall
+from semantic_recall.telemetry import Telemetry
 from semantic_recall.types import Message
 
 BeforeStore = Callable[[Sequence[Message]], Sequence[Message]]
@@ -35,6 +36,8 @@ class Settings:
     before_store: BeforeStore | None = None
     before_inject: BeforeInject | None = None
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("semantic_recall"))
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    """Is told what the memory does; the default does nothing with it."""
 
     def __post_init__(self) -> None:
         if self.exact_limit < 0 or self.cache_bytes < 0:
