@@ -31,6 +31,10 @@ class ScopeCache:
         self._limit = limit_bytes
         self._views: OrderedDict[_Key, ScopeView] = OrderedDict()
         self._bytes = 0
+        self.hits = 0
+        """Looks that the kept views answered."""
+        self.misses = 0
+        """Looks for which the store was read, whole or for what was new."""
         self._lock = threading.Lock()
         self._loading = [threading.Lock() for _ in range(_LOAD_LOCKS)]
 
@@ -41,11 +45,11 @@ class ScopeCache:
             StoreError: The store failed.
         """
         key = (scope, space)
-        view = self._get(key)
+        view = self._get(key, state.version)
         if view is not None and view.version >= state.version:
             return view
         with self._loading[hash(key) % _LOAD_LOCKS]:
-            view = self._get(key)
+            view = self._get(key, state.version)
             if view is not None and view.version >= state.version:
                 return view
             fresh = self._load(scope, space, view)
@@ -79,15 +83,17 @@ class ScopeCache:
                     return grown
         return ScopeView.build(self._store.rows(scope, space))
 
-    def _get(self, key: _Key) -> ScopeView | None:
+    def _get(self, key: _Key, version: int) -> ScopeView | None:
         with self._lock:
             view = self._views.get(key)
             if view is not None:
                 self._views.move_to_end(key)
+                self.hits += view.version >= version
             return view
 
     def _put(self, key: _Key, view: ScopeView) -> None:
         with self._lock:
+            self.misses += 1
             old = self._views.pop(key, None)
             if old is not None:
                 self._bytes -= old.nbytes

@@ -33,6 +33,8 @@ class VectorCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
         self._vectors = 0
+        self.hits = 0
+        self.misses = 0
 
     def __len__(self) -> int:
         """Return how many vectors it holds."""
@@ -42,7 +44,10 @@ class VectorCache:
         """Return what `put` was given, shape (chunks, dimensions), read-only."""
         with self._lock:
             vectors = self._entries.get(key)
-            if vectors is not None:
+            if vectors is None:
+                self.misses += 1
+            else:
+                self.hits += 1
                 self._entries.move_to_end(key)
             return vectors
 
