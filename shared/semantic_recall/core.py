@@ -59,25 +59,22 @@ class RecallCore:
         self._assemble(embedder)
 
     def _assemble(self, embedder: Embedder | None) -> None:
-        store, settings = self._store, self._settings
+        store, settings, logger = self._store, self._settings, self._settings.logger
+        telemetry = settings.telemetry
         self._embedder = embedder
         self._vectorizer: Vectorizer | None = None
         if embedder is not None:
             open_space(store, embedder)
-            self._vectorizer = Vectorizer(store, embedder, logger=settings.logger)
-        self._indexer = Indexer(
-            store,
-            self._open_index,
-            None if self._vectorizer is None else self._vectorizer.embed_pending,
-            logger=settings.logger,
-        )
+            self._vectorizer = Vectorizer(store, embedder, logger=logger, telemetry=telemetry)
+        embed = None if self._vectorizer is None else self._vectorizer.embed_pending
+        self._indexer = Indexer(store, self._open_index, embed, logger=logger, telemetry=telemetry)
         self._cache = ScopeCache(store, limit_bytes=settings.cache_bytes)
         searcher = Searcher(
             store,
             self._cache,
             index=self._indexer.index,
             exact_limit=settings.exact_limit,
-            logger=settings.logger,
+            logger=logger,
         )
         self._writer = Writer(store, self._vectorizer, self._indexer, settings)
         self._recaller = Recaller(
@@ -85,9 +82,12 @@ class RecallCore:
             self._vectorizer,
             searcher,
             secret=bytes.fromhex(store.setting("fence_secret", secrets.token_hex(16))),
-            logger=settings.logger,
+            logger=logger,
+            telemetry=telemetry,
         )
-        self._eraser = Eraser(store, self._vectorizer, self._indexer, self._cache)
+        self._eraser = Eraser(store, self._vectorizer, self._indexer, self._cache, telemetry)
+        vectors = None if self._vectorizer is None else self._vectorizer.cache
+        telemetry.watch(store, self._cache, vectors)
         if embedder is not None:
             self._indexer.wake()  # what an earlier process left undone
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from semantic_recall.errors import EmbedderError, InvalidVectorError
 from semantic_recall.indexed_text import indexed_chunks
 from semantic_recall.protocols import Embedder, MessageStore, MessageVectors, PendingMessage
+from semantic_recall.telemetry import Telemetry
 from semantic_recall.types import Vector
 from semantic_recall.vector_cache import VectorCache
 from semantic_recall.vector_space import checked_vector, checked_vectors
@@ -65,15 +66,22 @@ class EmbeddingWork:
         embedder: Only its `space` and `max_characters` are used here.
         cache: Vectors in memory.
         logger: Gets the warnings.
+        telemetry: Is told of the failures.
     """
 
     def __init__(
-        self, store: MessageStore, embedder: Embedder, cache: VectorCache, logger: logging.Logger
+        self,
+        store: MessageStore,
+        embedder: Embedder,
+        cache: VectorCache,
+        logger: logging.Logger,
+        telemetry: Telemetry,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._cache = cache
         self._logger = logger
+        self._telemetry = telemetry
 
     def plan(self, items: Sequence[PendingMessage], /) -> Plan:
         """Look up what is known already, and cut the texts that are not.
@@ -213,6 +221,7 @@ class EmbeddingWork:
         return found
 
     def _warn(self, messages: int, error: EmbedderError) -> None:
+        self._telemetry.embedder_failed("document", error)
         refused = isinstance(error, InvalidVectorError)
         cause = error if refused else error.__cause__ or error
         self._logger.warning(

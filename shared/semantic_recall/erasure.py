@@ -9,6 +9,7 @@ from semantic_recall.errors import InvalidScopeError
 from semantic_recall.indexer import Indexer
 from semantic_recall.protocols import MessageStore
 from semantic_recall.scope_cache import ScopeCache
+from semantic_recall.telemetry import Removal, Telemetry
 from semantic_recall.types import Scope
 from semantic_recall.vectorizer import Vectorizer
 
@@ -41,6 +42,7 @@ class Eraser:
         vectorizer: Its cache is emptied.
         indexer: Takes the vectors out of the vector index.
         cache: Its views of the resource are dropped.
+        telemetry: Is told of every removal.
     """
 
     def __init__(
@@ -49,11 +51,13 @@ class Eraser:
         vectorizer: Vectorizer | None,
         indexer: Indexer,
         cache: ScopeCache,
+        telemetry: Telemetry,
     ) -> None:
         self._store = store
         self._vectorizer = vectorizer
         self._indexer = indexer
         self._cache = cache
+        self._telemetry = telemetry
 
     def forget(
         self,
@@ -69,8 +73,14 @@ class Eraser:
                 "forget needs a thread_id or a resource_id (ids alone are not unique)"
             )
         scope = Scope(resource_id, thread_id)
+        with self._telemetry.forget(scope, secure=secure) as told:
+            receipt = self._forget(scope, ids, secure=secure)
+            told(Removal(receipt.messages, receipt.vectors))
+        return receipt
+
+    def _forget(self, scope: Scope, ids: Sequence[str] | None, *, secure: bool) -> ForgetReceipt:
         removal = self._store.delete(scope, ids=ids)
-        self._cache.drop(resource_id)
+        self._cache.drop(scope.resource_id)
         if self._vectorizer is not None:
             self._vectorizer.clear()
         # A bulk flush opens the index even with nothing to write, so that it can be scrubbed.

@@ -14,6 +14,7 @@ from semantic_recall.errors import StoreClosedError, VectorIndexError
 from semantic_recall.index_operations import apply
 from semantic_recall.owned_index import OwnedIndex
 from semantic_recall.protocols import MessageStore, VectorIndex
+from semantic_recall.telemetry import Telemetry
 from semantic_recall.types import VectorSpace
 
 SERVING_BATCH = 16
@@ -45,11 +46,13 @@ class IndexWorker:
         open_index: Callable[[], VectorIndex] | None,
         embed_pending: Callable[[int], int] | None,
         logger: logging.Logger,
+        telemetry: Telemetry,
     ) -> None:
         self._store = store
         self._owned = OwnedIndex(store, open_index, logger, at_exit=lambda: self.close(5.0))
         self._embed_pending = embed_pending
         self._logger = logger
+        self._telemetry = telemetry
         self._closing = False
         self._renew()
         _workers.add(self)
@@ -213,8 +216,9 @@ class IndexWorker:
         # Read once the index is open: opening may queue all of it.
         operations = self._store.operations(limit=limit)
         if operations:
-            apply(index, operations)
-            self._store.acknowledge(operations)
+            with self._telemetry.index(len(operations)):
+                apply(index, operations)
+                self._store.acknowledge(operations)
         self._succeeded()
         return more or bool(operations)
 

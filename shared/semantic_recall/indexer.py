@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from semantic_recall.index_worker import IndexWorker
 from semantic_recall.protocols import MessageStore, VectorIndex
+from semantic_recall.telemetry import Telemetry
 from semantic_recall.types import VectorSpace
 
 
@@ -31,6 +32,7 @@ class Indexer:
         embed_pending: Embeds up to so many due pending messages; returns how many it finished.
             Postpones what fails instead of raising `EmbedderError`. None: nothing is embedded.
         logger: Told once when something begins to fail, with the cause, and once when it ends.
+        telemetry: Is told of every batch for the index; by default nobody is.
     """
 
     def __init__(
@@ -40,8 +42,11 @@ class Indexer:
         embed_pending: Callable[[int], int] | None,
         *,
         logger: logging.Logger,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        self._worker = IndexWorker(store, open_index, embed_pending, logger)
+        self._worker = IndexWorker(
+            store, open_index, embed_pending, logger, telemetry or Telemetry()
+        )
         # The thread knows only the worker, so that it does not keep the indexer alive.
         weakref.finalize(self, self._worker.abandon).atexit = False
 

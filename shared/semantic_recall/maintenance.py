@@ -100,7 +100,7 @@ def reindex(
     """
     old = active_space(store)
     space = embedder.space
-    vectorizer = Vectorizer(store, embedder, logger=settings.logger)
+    vectorizer = Vectorizer(store, embedder, logger=settings.logger, telemetry=settings.telemetry)
     store.add_space(space, active=old is not None and old.space == space)
     total = _pending(store, space)
     done = in_vain = 0

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from semantic_recall.assembling import Plan, assembled, planned
@@ -17,6 +18,7 @@ from semantic_recall.options import RecallOptions
 from semantic_recall.protocols import MessageStore
 from semantic_recall.result import Recall
 from semantic_recall.searching import Found, Query, Searcher
+from semantic_recall.telemetry import Telemetry, Told
 from semantic_recall.terms import text_terms
 from semantic_recall.tokens import count_tokens
 from semantic_recall.types import Message, MessageRange, RecalledMessage, Scope, Vector
@@ -71,6 +73,7 @@ class Recaller:
         searcher: Finds positions.
         secret: Makes the fence of the prompt block unpredictable.
         logger: Where a failing embedder is reported.
+        telemetry: Is told of every recall.
     """
 
     def __init__(
@@ -81,15 +84,34 @@ class Recaller:
         *,
         secret: bytes,
         logger: logging.Logger,
+        telemetry: Telemetry,
     ) -> None:
         self._secret = secret
         self._store = store
         self._vectorizer = vectorizer
         self._searcher = searcher
         self._logger = logger
+        self._telemetry = telemetry
 
     def recall(self, question: Question, vector: Vector | None) -> Recall:
         """Return what the question brings back; `vector` is its embedding if it is known."""
+        with self._telling(question) as told:
+            recall = self._recall(question, vector)
+            told(recall)
+        return recall
+
+    async def arecall(self, question: Question, vector: Vector | None) -> Recall:
+        """Do the same with one thread hop, awaiting a natively async embedder before it."""
+        with self._telling(question) as told:
+            recall = await self._arecall(question, vector)
+            told(recall)
+        return recall
+
+    def _telling(self, question: Question) -> AbstractContextManager[Told[Recall]]:
+        space = None if self._vectorizer is None else self._vectorizer.space
+        return self._telemetry.recall(question.text, question.options, space)
+
+    def _recall(self, question: Question, vector: Vector | None) -> Recall:
         scope = question.scope
         if not question.finds_something:
             return self._nothing(question)
@@ -103,11 +125,10 @@ class Recaller:
                 self._go_on_without(error, question)
         return self._searched(question, scope, vector, {"embed": _milliseconds(started)})
 
-    async def arecall(self, question: Question, vector: Vector | None) -> Recall:
-        """Do the same with one thread hop, awaiting a natively async embedder before it."""
+    async def _arecall(self, question: Question, vector: Vector | None) -> Recall:
         vectorizer = self._vectorizer
         if vectorizer is None or vector is not None or not vectorizer.is_async:
-            return await asyncio.to_thread(self.recall, question, vector)
+            return await asyncio.to_thread(self._recall, question, vector)
         scope = question.scope
         if not question.finds_something:
             return self._nothing(question)
@@ -120,6 +141,7 @@ class Recaller:
         return await asyncio.to_thread(self._searched, question, scope, vector, timings)
 
     def _go_on_without(self, error: EmbedderError, question: Question) -> None:
+        self._telemetry.embedder_failed("query", error)
         if not question.words_suffice or question.options.ranking == "dense":
             raise error
         self._logger.warning("recall goes on without vectors: %s", error)

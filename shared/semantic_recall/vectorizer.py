@@ -23,6 +23,7 @@ from semantic_recall.embedding_work import (
 )
 from semantic_recall.indexed_text import digest
 from semantic_recall.protocols import Embedder, MessageStore, MessageVectors, PendingMessage
+from semantic_recall.telemetry import LookUps, Telemetry
 from semantic_recall.types import Vector, VectorSpace
 from semantic_recall.vector_cache import Key, VectorCache
 from semantic_recall.vector_space import checked_vector, open_space, space_is_new
@@ -50,6 +51,7 @@ class Vectorizer:
             `aembed` and `aquery`.
         cache_entries: How many vectors to hold in memory.
         logger: Gets the warnings; by default the logger `semantic_recall`.
+        telemetry: Is told of the failures; by default nobody is.
     """
 
     def __init__(
@@ -59,19 +61,29 @@ class Vectorizer:
         *,
         cache_entries: int = 10_000,
         logger: logging.Logger | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
         self._native = embedder if isinstance(embedder, _NativeAsync) else None
         self._cache = VectorCache(cache_entries)
         self._work = EmbeddingWork(
-            store, embedder, self._cache, logger or logging.getLogger("semantic_recall")
+            store,
+            embedder,
+            self._cache,
+            logger or logging.getLogger("semantic_recall"),
+            telemetry or Telemetry(),
         )
 
     @property
     def space(self) -> VectorSpace:
         """The vector space of the embedder."""
         return self._embedder.space
+
+    @property
+    def cache(self) -> LookUps:
+        """How often the vectors in memory were looked up."""
+        return self._cache
 
     @property
     def is_async(self) -> bool:

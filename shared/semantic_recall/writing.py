@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from semantic_recall.incoming import Incoming, as_messages, as_record
 from semantic_recall.indexer import Indexer
 from semantic_recall.protocols import MessageStore, Part, PendingMessage
 from semantic_recall.settings import Settings
+from semantic_recall.telemetry import Told
 from semantic_recall.types import Message
 from semantic_recall.vectorizer import Vectorizer
 
@@ -20,7 +22,7 @@ class Writer:
         store: The truth.
         vectorizer: Embeds; None for a memory that searches by words alone.
         indexer: Told when there is something for the vector index.
-        settings: Which roles are embedded, and the hook before storing.
+        settings: Which roles are embedded, the hook before storing, and the telemetry.
     """
 
     def __init__(
@@ -45,9 +47,11 @@ class Writer:
         strict: bool,
     ) -> list[Message]:
         """Commit the messages; then embed them here, or leave that to the background."""
-        kept, pending = self._commit(messages, thread_id, resource_id)
-        if pending and self._vectorizer is not None and not background:
-            self._vectorizer.embed(pending, strict=strict)
+        with self._telling(background) as told:
+            kept, pending = self._commit(messages, thread_id, resource_id)
+            told(kept)
+            if pending and self._vectorizer is not None and not background:
+                self._vectorizer.embed(pending, strict=strict)
         self._indexer.wake()
         return kept
 
@@ -71,11 +75,17 @@ class Writer:
                 background=background,
                 strict=strict,
             )
-        kept, pending = await asyncio.to_thread(self._commit, messages, thread_id, resource_id)
-        if pending:
-            await vectorizer.aembed(pending, strict=strict)
+        with self._telling(background) as told:
+            kept, pending = await asyncio.to_thread(self._commit, messages, thread_id, resource_id)
+            told(kept)
+            if pending:
+                await vectorizer.aembed(pending, strict=strict)
         self._indexer.wake()
         return kept
+
+    def _telling(self, background: bool) -> AbstractContextManager[Told[Sequence[Message]]]:
+        space = None if self._vectorizer is None else self._vectorizer.space
+        return self._settings.telemetry.remember(space, background=background)
 
     def _commit(
         self,
