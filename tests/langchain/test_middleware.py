@@ -85,6 +85,22 @@ async def test_another_resource_is_never_recalled(memory: SemanticRecall, ask: A
     assert CAT in system_of(model.requests[-1])
 
 
+async def test_equal_message_ids_of_two_users_never_share_a_recall(
+    memory: SemanticRecall, ask: Ask
+) -> None:
+    told(memory, CAT, "old", "ann")
+    told(memory, "My cat is called Tom.", "old", "bob")
+    model = ScriptedModel.of(RuntimeError("500"))
+    agent = create_agent(model, middleware=[SemanticRecallMiddleware(memory)])
+    question = {"messages": [HumanMessage(QUESTION, id="1")]}
+    with pytest.raises(RuntimeError, match="500"):
+        await ask(agent, question, run_in("new", "ann"))
+    await ask(agent, question, run_in("new", "bob"))
+    assert "Mimi" in system_of(model.requests[0])
+    assert "Mimi" not in system_of(model.requests[1])
+    assert "Tom" in system_of(model.requests[1])
+
+
 async def test_the_tool_loop_sees_the_same_bytes(
     memory: SemanticRecall, ask: Ask, saver: BaseCheckpointSaver[Any]
 ) -> None:
