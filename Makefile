@@ -7,7 +7,7 @@ STAMP := $(VENV)/installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench format clean
+.PHONY: demo test check chaos bench format clean
 
 demo: $(STAMP) ## import sample conversations, ask questions, show what is recalled and why
 	$(BIN)/semantic-recall demo
@@ -20,6 +20,9 @@ check: $(STAMP) ## format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+chaos: $(STAMP) ## kill, tear, fill and crowd a memory for an hour; a table of what was lost
+	$(BIN)/python -m tests.chaos --rounds 216 --seed $(or $(SEED),1)
 
 bench: $(STAMP) ## speed; quality on the sample chats, or on FILE=locomo10.json
 	$(BIN)/python -m benchmarks.speed
