@@ -45,6 +45,15 @@ class LookUps(Protocol):
         ...
 
 
+def _ignore(outcome: object) -> None:
+    pass
+
+
+# Made once and entered again and again, from any thread: a recall pays for two calls.
+_QUIET = nullcontext(_ignore)
+_SILENT = nullcontext(None)
+
+
 class Telemetry:
     """Is told what a memory does, and does nothing with it; subclasses do.
 
@@ -62,21 +71,21 @@ class Telemetry:
             options: Of this call.
             space: The embedder's; None where words alone are searched.
         """
-        return nullcontext(_ignore)
+        return _QUIET
 
     def remember(
         self, space: VectorSpace | None, *, background: bool
     ) -> AbstractContextManager[Told[Sequence[Message]]]:
         """Surround the storing of messages and, without `background`, their embedding."""
-        return nullcontext(_ignore)
+        return _QUIET
 
     def forget(self, scope: Scope, *, secure: bool) -> AbstractContextManager[Told[Removal]]:
         """Surround a removal from a thread, or from all of a resource."""
-        return nullcontext(_ignore)
+        return _QUIET
 
     def index(self, changes: int) -> AbstractContextManager[None]:
         """Surround the writing of a batch into the vector index."""
-        return nullcontext()
+        return _SILENT
 
     def embedder_failed(self, side: Literal["query", "document"], error: EmbedderError) -> None:
         """Count a failure of the embedder, also one that the memory gets over."""
@@ -91,7 +100,3 @@ class Telemetry:
             views: The cache of hot scopes.
             vectors: The cache of embeddings; None in a memory without embedder.
         """
-
-
-def _ignore(outcome: object) -> None:
-    pass
