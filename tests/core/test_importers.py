@@ -19,6 +19,7 @@ from semantic_recall.errors import ImportFormatError
 from semantic_recall.importers import (
     BadRecord,
     Defaults,
+    Importer,
     JsonLinesImporter,
     OpenAIMessagesImporter,
     detect,
@@ -306,8 +307,9 @@ class _Generated(io.RawIOBase):
         return count
 
 
-@pytest.mark.parametrize("form", ["jsonl", "openai"])
-def test_memory_stays_bounded(form: str) -> None:
+@pytest.mark.parametrize("importer", [JsonLinesImporter(), OpenAIMessagesImporter()])
+def test_memory_stays_bounded(importer: Importer) -> None:
+    form = importer.name
     record = json.dumps({"role": "user", "content": "x" * 1000}).encode()
     count = 8_000
 
@@ -324,7 +326,7 @@ def test_memory_stays_bounded(form: str) -> None:
     stream = io.BufferedReader(_Generated(piece for piece in pieces() if piece))
     tracemalloc.start()
     try:
-        read_ = sum(isinstance(item, Message) for item in named(form).read(stream, DEFAULTS))
+        read_ = sum(isinstance(item, Message) for item in importer.read(stream, DEFAULTS))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -419,7 +421,7 @@ def test_detect_refuses_with_the_reason(content: bytes, reason: str, tmp_path: P
 def test_detect_names_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ImportFormatError, match="cannot be read: No such file"):
         detect(tmp_path / "missing")
-    with pytest.raises(ImportFormatError, match="cannot be read"):
+    with pytest.raises(ImportFormatError, match="a folder without conversations"):
         detect(tmp_path)
 
 

@@ -34,7 +34,16 @@ from semantic_recall.cli._common import (
     memory_at,
     owner,
 )
-from semantic_recall.importers import FORMATS, BadRecord, Defaults, Importer, detect, named
+from semantic_recall.importers import (
+    FORMATS,
+    AnyImporter,
+    BadRecord,
+    Defaults,
+    Position,
+    detect,
+    named,
+    read_with,
+)
 
 BATCH = 1_000
 _REASONS_SHOWN = 20
@@ -64,7 +73,7 @@ class Imported:
 
 @guarded
 def import_(
-    file: Annotated[str, typer.Argument(help="The file; - reads standard input.")],
+    file: Annotated[str, typer.Argument(help="The file or folder; - reads standard input.")],
     path: PathOption = DEFAULT_PATH,
     resource: Annotated[
         str | None, typer.Option("--resource", help="The owner of messages that name none.")
@@ -85,9 +94,10 @@ def import_(
 ) -> None:
     """Store the messages of a file and embed them. Doing it twice changes nothing.
 
-    Reads JSON Lines of role, content, thread_id, resource_id, created_at (as `export` writes
-    them) and message lists in OpenAI's format. Records that cannot be read are named with line
-    and reason and skipped; the exit code is 3 then.
+    Reads exports of ChatGPT, Claude and Slack (ZIP archive or folder), messages of LangChain,
+    LangGraph and LlamaIndex (JSON and SQLite), JSON Lines of role, content, thread_id,
+    resource_id, created_at (as `export` writes them) and message lists in OpenAI's format. Records
+    that cannot be read are named with place and reason and skipped; the exit code is 3 then.
     """
     with ExitStack() as stack:
         source = stack.enter_context(_standard_input()) if file == "-" else Path(file)
@@ -112,7 +122,10 @@ def import_(
                 "messages": done.messages,
                 "new": done.new,
                 "skipped": done.skips,
-                "reasons": [{"line": bad.line, "reason": bad.reason} for bad in done.skipped],
+                "reasons": [
+                    {"line": bad.line, "where": bad.where, "reason": bad.reason}
+                    for bad in done.skipped
+                ],
                 "pending": done.pending,
                 "index_lag": done.index_lag,
                 "seconds": round(done.seconds, 3),
@@ -126,23 +139,24 @@ def import_(
 
 
 def import_file(
-    memory: SemanticRecall, source: Path, importer: Importer, defaults: Defaults
+    memory: SemanticRecall, source: Path, importer: AnyImporter, defaults: Defaults
 ) -> Imported:
     """Store a file's messages in batches, embed and index them, and count.
 
     Raises:
         StoreError: The database failed; the batches before are stored.
+        ImportFormatError: The file cannot be read any further; the batches before are stored.
     """
     started = time.perf_counter()
     before = memory.stats().messages
     done = Imported()
-    size = source.stat().st_size
-    with source.open("rb") as stream, output.progress_bar("storing") as advance:
-        messages = _good(importer.read(stream, defaults), done)
+    position = Position()
+    with output.progress_bar("storing") as advance:
+        messages = _good(read_with(importer, source, defaults, position), done)
         while batch := list(islice(messages, BATCH)):
             memory.remember(batch, background=True)
             done.messages += len(batch)
-            advance(stream.tell(), size)
+            advance(position.done, position.total)
     _flush(memory, done.messages)
     stats = memory.stats()
     done.new = stats.messages - before
@@ -198,7 +212,7 @@ def _print_imported(done: Imported, path: str) -> None:
     if done.skips:
         output.warn(f"{output.counted(done.skips, 'record')} skipped:")
         for bad in done.skipped:
-            output.note(f"line {bad.line}: {output.one_line(bad.reason, 200)}", indent=2)
+            output.note(f"{bad.where}: {output.one_line(bad.reason, 200)}", indent=2)
         if done.skips > len(done.skipped):
             output.note(f"and {done.skips - len(done.skipped):,} more", indent=2)
 

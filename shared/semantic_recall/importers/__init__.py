@@ -1,8 +1,8 @@
-"""Readers for files of messages; each format has its own file.
+"""Readers for the chats that people have; each format has its own file.
 
-`read(path)` finds the format by the file's content and yields `Message` objects, and a
-`BadRecord` with line and reason for everything that is no message. Nothing is stored and the
-file is never in memory whole.
+`read(path)` finds the format by the content and yields `Message` objects, and a `BadRecord` with
+place and reason for everything that is no message. Nothing is stored, nothing is changed, and no
+file is in memory whole.
 """
 
 from __future__ import annotations
@@ -11,29 +11,70 @@ import codecs
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeAlias
 
 from semantic_recall.errors import ImportFormatError
-from semantic_recall.importers._records import BadRecord, Defaults, Importer
+from semantic_recall.importers._archive import archive_at, conversation_files, is_archive
+from semantic_recall.importers._protocols import FileImporter, Importer, Position
+from semantic_recall.importers._records import BadRecord, Defaults
+from semantic_recall.importers._sqlite import is_sqlite
+from semantic_recall.importers.chatgpt import ChatGPTImporter
+from semantic_recall.importers.claude import ClaudeImporter
 from semantic_recall.importers.jsonl import JsonLinesImporter
+from semantic_recall.importers.langchain import LangChainImporter, LangChainTablesImporter
+from semantic_recall.importers.langgraph import LangGraphImporter
+from semantic_recall.importers.llamaindex import LlamaIndexImporter, LlamaIndexTablesImporter
 from semantic_recall.importers.openai_messages import OpenAIMessagesImporter
+from semantic_recall.importers.slack import SlackImporter
 from semantic_recall.types import Message
 
 __all__ = [
     "FORMATS",
+    "AnyImporter",
     "BadRecord",
+    "ChatGPTImporter",
+    "ClaudeImporter",
     "Defaults",
+    "FileImporter",
     "Importer",
     "JsonLinesImporter",
+    "LangChainImporter",
+    "LangChainTablesImporter",
+    "LangGraphImporter",
+    "LlamaIndexImporter",
+    "LlamaIndexTablesImporter",
     "OpenAIMessagesImporter",
+    "Position",
+    "SlackImporter",
     "detect",
     "named",
     "read",
+    "read_with",
 ]
 
-_HEAD_BYTES = 2**16
-_IMPORTERS: tuple[Importer, ...] = (JsonLinesImporter(), OpenAIMessagesImporter())
+AnyImporter: TypeAlias = "Importer | FileImporter"
 
-FORMATS: Mapping[str, Importer] = MappingProxyType({one.name: one for one in _IMPORTERS})
+_HEAD_BYTES = 2**16
+# The most particular first: a message of any format has a role somewhere.
+_OF_TEXT: tuple[Importer, ...] = (
+    ChatGPTImporter(),
+    ClaudeImporter(),
+    LangChainImporter(),
+    LlamaIndexImporter(),
+    JsonLinesImporter(),
+    OpenAIMessagesImporter(),
+)
+_OF_FILES: tuple[FileImporter, ...] = (
+    SlackImporter(),
+    SlackImporter(replies_apart=True),
+    LangChainTablesImporter(),
+    LangGraphImporter(),
+    LlamaIndexTablesImporter(),
+)
+
+_ALL: tuple[AnyImporter, ...] = (*_OF_TEXT, *_OF_FILES)
+
+FORMATS: Mapping[str, AnyImporter] = MappingProxyType({one.name: one for one in _ALL})
 """The known formats by name."""
 
 # What a file starts with that is text in another encoding, or no text at all. Four bytes first:
@@ -44,37 +85,63 @@ _FOREIGN = (
     (codecs.BOM_UTF16_LE, "UTF-16 text; save it as UTF-8"),
     (codecs.BOM_UTF16_BE, "UTF-16 text; save it as UTF-8"),
     (b"\x1f\x8b", "compressed with gzip; unpack it first"),
-    (b"PK\x03\x04", "a ZIP archive; unpack it first"),
-    (b"SQLite format 3\x00", "an SQLite database, not an export"),
 )
 
 
-def detect(path: str | Path) -> Importer:
-    """Return the importer for a file, by its first 64 KiB.
+def detect(path: str | Path) -> AnyImporter:
+    """Return the importer for a file or folder, by its content.
+
+    Of a text the first 64 KiB decide, of an archive or folder the files in it, of an SQLite
+    database its tables.
 
     Raises:
-        ImportFormatError: The file is in no known format, empty, or cannot be opened.
+        ImportFormatError: It is in no known format, empty, damaged, or cannot be opened.
     """
     path = Path(path)
     try:
+        if is_archive(path):
+            return _in_archive(path)
+        if is_sqlite(path):
+            return _in_files(path, "an SQLite database without tables of a known chat history")
         with path.open("rb") as stream:
-            head = stream.read(_HEAD_BYTES)
+            return _in_text(stream.read(_HEAD_BYTES), str(path))
     except OSError as error:
         raise ImportFormatError(f"{path} cannot be read: {error.strerror}") from error
-    for start, what in _FOREIGN:
-        if head.startswith(start):
-            raise ImportFormatError(f"{path} is {what}")
-    # Wrong bytes are the importers' business: they can name the line.
-    text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
-    if not text.strip():
-        raise ImportFormatError(f"{path} is empty")
-    for importer in FORMATS.values():
-        if importer.recognises(text):
+
+
+def _in_archive(path: Path) -> AnyImporter:
+    with archive_at(path) as archive:
+        for name in conversation_files(archive):
+            with archive.open(name) as stream:
+                return _in_text(stream.read(_HEAD_BYTES), f"{name} in {path}")
+    kind = "a folder" if path.is_dir() else "a ZIP archive"
+    return _in_files(
+        path, f"{kind} without conversations.json (ChatGPT, Claude) or days of channels (Slack)"
+    )
+
+
+def _in_files(path: Path, otherwise: str) -> FileImporter:
+    for importer in _OF_FILES:
+        if importer.recognises_file(path):
             return importer
-    raise ImportFormatError(f"{path} is in no known format. Known formats: {_known()}")
+    raise ImportFormatError(f"{path} is {otherwise}. Known formats: {_known()}")
 
 
-def named(name: str) -> Importer:
+def _in_text(data: bytes, what: str) -> Importer:
+    for start, found in _FOREIGN:
+        if data.startswith(start):
+            raise ImportFormatError(f"{what} is {found}")
+    # Wrong bytes are the importers' business: they can name the line.
+    head = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace")
+    if not head.strip():
+        raise ImportFormatError(f"{what} is empty")
+    for importer in _OF_TEXT:
+        if importer.recognises(head):
+            return importer
+    raise ImportFormatError(f"{what} is in no known format. Known formats: {_known()}")
+
+
+def named(name: str) -> AnyImporter:
     """Return the importer of a format.
 
     Raises:
@@ -90,25 +157,73 @@ def read(
     *,
     thread_id: str | None = None,
     resource_id: str | None = None,
-    importer: Importer | None = None,
+    importer: AnyImporter | None = None,
 ) -> Iterator[Message | BadRecord]:
-    """Yield the messages of a file, and a `BadRecord` for each that cannot be read.
+    """Yield the messages of a file or folder, and a `BadRecord` for each that cannot be read.
 
     Args:
-        path: The file.
+        path: The file: a text, a ZIP archive or an SQLite database; or a folder.
         thread_id: The thread of messages that name none; the file's name without its ending
             when not given.
         resource_id: The resource of messages that name none.
         importer: The format; found by the content when not given.
 
     Raises:
-        ImportFormatError: The file is in no known format or cannot be opened.
+        ImportFormatError: It is in no known format or cannot be opened.
+        MissingDependencyError: The format needs a package that is not installed.
     """
     path = Path(path)
     importer = importer or detect(path)
     defaults = Defaults.of_file(path, thread_id=thread_id, resource_id=resource_id)
+    yield from read_with(importer, path, defaults, Position())
+
+
+def read_with(
+    importer: AnyImporter, path: Path, defaults: Defaults, position: Position
+) -> Iterator[Message | BadRecord]:
+    """Yield what an importer finds in a file or folder.
+
+    Args:
+        importer: The format.
+        path: The file or folder; for a format of text also an archive or folder that holds it as
+            conversations.json.
+        defaults: What messages get that do not say it themselves.
+        position: Kept up to date while the file is read.
+
+    Raises:
+        ImportFormatError: It cannot be read, or holds nothing in this format.
+        MissingDependencyError: The format needs a package that is not installed.
+    """
+    if isinstance(importer, FileImporter):
+        yield from importer.read_file(path, defaults, position)
+        return
+    if is_archive(path):
+        yield from _read_archive(importer, path, defaults, position)
+        return
+    position.total = path.stat().st_size
     with path.open("rb") as stream:
-        yield from importer.read(stream, defaults)
+        for item in importer.read(stream, defaults):
+            position.done = stream.tell()
+            yield item
+
+
+def _read_archive(
+    importer: Importer, path: Path, defaults: Defaults, position: Position
+) -> Iterator[Message | BadRecord]:
+    with archive_at(path) as archive:
+        names = conversation_files(archive)
+        if not names:
+            raise ImportFormatError(f"{path} has no conversations.json")
+        position.total = sum(archive.sizes[name] for name in names)
+        for name in names:
+            start = position.done
+            with archive.open(name) as stream:
+                for item in importer.read(stream, defaults):
+                    position.done = start + stream.tell()
+                    if isinstance(item, BadRecord):
+                        item = BadRecord(item.line, item.reason, f"{name}, {item.where}")
+                    yield item
+            position.done = start + archive.sizes[name]
 
 
 def _known() -> str:

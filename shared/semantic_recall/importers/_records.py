@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from semantic_recall.errors import ConfigurationError
 from semantic_recall.types import Message, as_utc
@@ -41,8 +41,15 @@ class BadRecord:
     """A record that could not be read; the import goes on with the next one."""
 
     line: int
-    """Where the record starts in the file; the first line is 1."""
+    """Where the record starts in the file; the first line is 1. In a table: its row."""
     reason: str
+    place: str = ""
+    """What a line number alone would not say: the file in an archive, the table, the message."""
+
+    @property
+    def where(self) -> str:
+        """The place in words, for people."""
+        return self.place or f"line {self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,28 +81,6 @@ class Defaults:
             resource_id=resource_id,
             created_at=changed,
         )
-
-
-class Importer(Protocol):
-    """Reads one format. Pure parsing: it stores nothing and holds one record at a time."""
-
-    @property
-    def name(self) -> str:
-        """A short name, for `--format`."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """What the format looks like, in one line."""
-        ...
-
-    def recognises(self, head: str) -> bool:
-        """Tell whether a file that starts with `head` (up to 64 KiB) is in this format."""
-        ...
-
-    def read(self, stream: BinaryIO, defaults: Defaults) -> Iterator[Message | BadRecord]:
-        """Yield the messages of the file, in order, and what could not be read as `BadRecord`."""
-        ...
 
 
 class RecordError(Exception):
