@@ -23,7 +23,7 @@ from langchain_semantic_recall.messages import text_of
 from langchain_semantic_recall.recalling import PromptRecaller, Question
 from langchain_semantic_recall.run_config import ConfigAware
 from langchain_semantic_recall.turn_cache import Turn, TurnCache
-from langchain_semantic_recall.turns import as_stored, current_turn, structured_response
+from langchain_semantic_recall.turns import Fingerprint, current_turn, worth_storing
 from semantic_recall.errors import InvalidIdError, InvalidOptionError
 from semantic_recall.options import RecallOverrides
 from semantic_recall.recall import SemanticRecall
@@ -45,6 +45,20 @@ class _Run:
     ids: Ids
     around: tuple[str, ...]
     """The nodes that the agent itself runs in, outermost first; () for an agent of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """What a turn has that is not stored yet."""
+
+    turn: Turn
+    messages: Sequence[Message] = ()
+    fingerprints: Sequence[Fingerprint] = ()
+
+    def done(self, stored: object) -> None:
+        """Note that it is stored; None: it failed, and the next hook tries again."""
+        if stored is not None:
+            self.turn.stored.update(self.fingerprints)
 
 
 class SemanticRecallMiddleware(ConfigAware):
@@ -120,7 +134,7 @@ class SemanticRecallMiddleware(ConfigAware):
             if turn.recall is None or not self._recaller.still_holds(turn.recall):
                 turn.recall = self._recaller.recall(question)
             recall = turn.recall
-        self._store(request.state, run, background=True)
+        self._store(request.state, run, final=False)
         return handler(self._injected(request, recall))
 
     async def awrap_model_call(
@@ -135,7 +149,7 @@ class SemanticRecallMiddleware(ConfigAware):
             if turn.recall is None or not await self._recaller.astill_holds(turn.recall):
                 turn.recall = await self._recaller.arecall(question)
             recall = turn.recall
-        await self._astore(request.state, run, background=True)
+        await self._astore(request.state, run, final=False)
         return await handler(self._injected(request, recall))
 
     def _question(self, request: Request, run: _Run) -> Question | None:
@@ -163,7 +177,7 @@ class SemanticRecallMiddleware(ConfigAware):
     ) -> dict[str, Any] | None:
         """Store the turn."""
         run = self._run(config.get("configurable", {}), runtime)
-        self._store(state, run, background=False)
+        self._store(state, run, final=True)
         self._turns.end(_key(run.ids, state.get("messages") or []))
         return None
 
@@ -172,48 +186,52 @@ class SemanticRecallMiddleware(ConfigAware):
     ) -> dict[str, Any] | None:
         """Store the turn."""
         run = self._run(config.get("configurable", {}), runtime)
-        await self._astore(state, run, background=False)
+        await self._astore(state, run, final=True)
         self._turns.end(_key(run.ids, state.get("messages") or []))
         return None
 
-    def _store(self, state: State, run: _Run, *, background: bool) -> None:
-        messages, turn = self._unstored(state, run)
-        if messages:
+    def _store(self, state: State, run: _Run, *, final: bool) -> None:
+        new = self._unstored(state, run, final=final)
+        if new.messages:
             stored = guarded(
-                lambda: self._memory.remember(messages, background=background),
+                lambda: self._memory.remember(new.messages, background=not final),
                 timeout=self._memory.settings.timeout,
                 logger=self._logger,
                 otherwise=None,
                 what="storing",
             )
-            _mark(turn, messages, stored)
+            new.done(stored)
 
-    async def _astore(self, state: State, run: _Run, *, background: bool) -> None:
-        messages, turn = self._unstored(state, run)
-        if messages:
+    async def _astore(self, state: State, run: _Run, *, final: bool) -> None:
+        new = self._unstored(state, run, final=final)
+        if new.messages:
             stored = await aguarded(
-                self._memory.aremember(messages, background=background),
+                self._memory.aremember(new.messages, background=not final),
                 timeout=self._memory.settings.timeout,
                 logger=self._logger,
                 otherwise=None,
                 what="storing",
             )
-            _mark(turn, messages, stored)
+            new.done(stored)
 
-    def _unstored(self, state: State, run: _Run) -> tuple[list[Message], Turn]:
-        """Return what is new since the last call, and the turn it belongs to."""
+    def _unstored(self, state: State, run: _Run, *, final: bool) -> _New:
+        """Return what is new since the last call."""
         messages: Sequence[BaseMessage] = state.get("messages") or []
         turn = self._turns.get(_key(run.ids, messages))
-        if not self._stores(run) or run.ids.thread_id is None:
-            return [], turn
-        found = as_stored(
+        thread_id = run.ids.thread_id
+        if not self._stores(run) or thread_id is None:
+            return _New(turn)
+        kept = worth_storing(
             current_turn(messages),
-            thread_id=run.ids.thread_id,
-            resource_id=run.ids.resource_id,
             tools=self._store_tools,
-            structured=structured_response(state),
+            structured=state.get("structured_response") if final else None,
         )
-        return [message for message in found if _fingerprint(message) not in turn.stored], turn
+        new = [each for each in kept if each.fingerprint not in turn.stored]
+        return _New(
+            turn,
+            [each.as_stored(thread_id=thread_id, resource_id=run.ids.resource_id) for each in new],
+            [each.fingerprint for each in new],
+        )
 
     def _stores(self, run: _Run) -> bool:
         if self._read_only:
@@ -258,12 +276,3 @@ def _nodes_around(namespace: str) -> tuple[str, ...]:
 def _key(ids: Ids, messages: Sequence[BaseMessage]) -> Hashable:
     query = query_message(messages)
     return ids, None if query is None else (query.id, text_of(query))
-
-
-def _fingerprint(message: Message) -> tuple[str | None, str]:
-    return message.id, message.text
-
-
-def _mark(turn: Turn, messages: Sequence[Message], stored: object) -> None:
-    if stored is not None:  # None: it failed, and the next hook tries again
-        turn.stored.update(map(_fingerprint, messages))

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
+from langchain_semantic_recall.turns import Fingerprint
 from semantic_recall.result import Recall
 
 DEFAULT_SIZE: Final = 1024
@@ -18,8 +19,8 @@ class Turn:
     """One human message and what was done about it."""
 
     recall: Recall | None = None
-    stored: set[tuple[str | None, str]] = field(default_factory=set)
-    """Id and text of the messages that are stored already."""
+    stored: set[Fingerprint] = field(default_factory=set)
+    """The messages that are stored already."""
 
 
 class TurnCache:

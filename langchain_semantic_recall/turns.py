@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 
 from langchain_semantic_recall.injecting import query_message
-from langchain_semantic_recall.messages import from_langchain, is_conversation, role_of
+from langchain_semantic_recall.messages import (
+    from_langchain,
+    is_conversation,
+    role_of,
+    stored_id,
+    text_of,
+)
 from semantic_recall.types import Message
+
+Fingerprint: TypeAlias = tuple[str | None, str, str]
+"""Stored id, role and text."""
 
 
 def current_turn(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
@@ -26,7 +36,29 @@ def current_turn(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     return list(messages[start:])
 
 
-def worth_storing(turn: Sequence[BaseMessage], *, tools: bool) -> list[BaseMessage]:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message to store, and what is stored as its text if that is not its own."""
+
+    message: BaseMessage
+    text: str | None = None
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What tells whether just this was stored before."""
+        message = self.message
+        return stored_id(message), role_of(message), self.text or text_of(message)
+
+    def as_stored(self, *, thread_id: str, resource_id: str | None) -> Message:
+        """Return the message as it is stored."""
+        return from_langchain(
+            self.message, thread_id=thread_id, resource_id=resource_id, text=self.text
+        )
+
+
+def worth_storing(
+    turn: Sequence[BaseMessage], *, tools: bool, structured: object = None
+) -> list[Kept]:
     """Return the messages of a turn to keep: the user's and the model's final answers.
 
     Never recalled messages, summaries, system messages or messages without content.
@@ -34,58 +66,32 @@ def worth_storing(turn: Sequence[BaseMessage], *, tools: bool) -> list[BaseMessa
     Args:
         turn: The messages of the turn.
         tools: Keep tool calls and results too.
+        structured: The structured response that the run ended with, if it did. A model that
+            gives it as a tool call says nothing else: its arguments are kept as its text.
     """
-    return [message for message in turn if _is_worth(message, tools)]
-
-
-def as_stored(
-    turn: Sequence[BaseMessage],
-    *,
-    thread_id: str,
-    resource_id: str | None,
-    tools: bool,
-    structured: bool = False,
-) -> list[Message]:
-    """Return the messages of a turn as they are stored.
-
-    Args:
-        turn: The messages of the turn.
-        thread_id: The thread.
-        resource_id: Its owner.
-        tools: Keep tool calls and results too.
-        structured: The run ended with a structured response. A model that gives it as a tool
-            call says nothing else: its arguments are kept as the answer's text.
-    """
-    answer = structured_answer(turn) if structured else None
-    kept = {id(message) for message in worth_storing(turn, tools=tools)}
-    messages = []
+    answer = None if structured is None else _structured_answer(turn, structured)
+    kept = []
     for message in turn:
-        text = None
-        if answer is message:
+        if message is answer:
             text = _arguments(answer)
-            if not tools:  # without its result a call would be refused, should it be sent again
-                message = AIMessage(text, id=answer.id, name=answer.name)
-        elif id(message) not in kept:
-            continue
-        messages.append(
-            from_langchain(message, thread_id=thread_id, resource_id=resource_id, text=text)
-        )
-    return messages
+            # Without its result a call would be refused, should it ever be sent again.
+            plain = AIMessage(text, id=answer.id, name=answer.name)
+            kept.append(Kept(answer, text) if tools else Kept(plain))
+        elif _is_worth(message, tools):
+            kept.append(Kept(message))
+    return kept
 
 
-def structured_answer(turn: Sequence[BaseMessage]) -> AIMessage | None:
+def _structured_answer(turn: Sequence[BaseMessage], structured: object) -> AIMessage | None:
     """Return the tool call that ended the turn as its structured response, if one did."""
-    for message in reversed(turn):
-        if isinstance(message, AIMessage):
-            return message if message.tool_calls and not _has_content(message) else None
-        if not isinstance(message, ToolMessage):
-            return None
-    return None
-
-
-def structured_response(state: Mapping[str, Any]) -> bool:
-    """Tell whether an agent's state holds a structured response."""
-    return state.get("structured_response") is not None
+    last = next((m for m in reversed(turn) if not isinstance(m, ToolMessage)), None)
+    if not isinstance(last, AIMessage) or _has_content(last):
+        return None
+    # The response may be an earlier turn's, still in the state: then its name is another one.
+    named = isinstance(structured, Mapping) or type(structured).__name__ in {
+        call["name"] for call in last.tool_calls
+    }
+    return last if last.tool_calls and named else None
 
 
 def _is_worth(message: BaseMessage, tools: bool) -> bool:

@@ -271,6 +271,41 @@ async def test_a_structured_answer_given_as_a_tool_call_is_stored(
     ]
 
 
+@pytest.mark.parametrize("store_tools", [False, True])
+async def test_a_structured_response_of_an_earlier_turn_is_not_taken_for_a_later_answer(
+    memory: SemanticRecall, ask: Ask, store_tools: bool
+) -> None:
+    rome, bonn = {"city": "Rome", "degrees": 20}, {"city": "Bonn", "degrees": 9}
+    model = ScriptedModel.of(
+        calling(("Weather", rome)),
+        calling(("clock", {}), start=2),
+        calling(("Weather", bonn), start=3),
+    )
+    agent = create_agent(
+        model,
+        tools=[clock],
+        middleware=[SemanticRecallMiddleware(memory, store_tools=store_tools)],
+        response_format=ToolStrategy(Weather),
+        checkpointer=InMemorySaver(),
+    )
+    for question in ("Rome?", "Bonn?"):
+        await ask(agent, said(question), run_in("one"))
+    stored = memory.history("one", "ann", last=None)
+    answers = [message.text for message in stored if message.role == "assistant" and message.text]
+    assert answers == ['{"city": "Rome", "degrees": 20}', '{"city": "Bonn", "degrees": 9}']
+    assert len(stored) == (8 if store_tools else 4)
+
+
+async def test_a_message_with_an_empty_id_is_stored_once(memory: SemanticRecall, ask: Ask) -> None:
+    agent = create_agent(
+        ScriptedModel.of(calling(("clock", {})), "Noon."),
+        tools=[clock],
+        middleware=[SemanticRecallMiddleware(memory)],
+    )
+    await ask(agent, {"messages": [HumanMessage("Time?", id="")]}, run_in("one"))
+    assert texts(memory, "one") == ["Time?", "Noon."]
+
+
 async def test_a_structured_answer_given_as_text_is_stored(
     memory: SemanticRecall, ask: Ask
 ) -> None:
