@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from semantic_recall.errors import InvalidScopeError
+from semantic_recall.errors import InvalidScopeError, VectorIndexError
 from semantic_recall.indexer import Indexer
 from semantic_recall.protocols import MessageStore
 from semantic_recall.scope_cache import ScopeCache
@@ -26,7 +27,8 @@ class ForgetReceipt:
     be changed by the process that owns it."""
     secure: bool
     """True when the freed bytes were overwritten too, in the database and the vector index.
-    False after `secure=True` means that another process owns the index: scrub it there."""
+    False after `secure=True` means that another process owns the index: scrub it there. Or the
+    index could not do it, as a Chroma server cannot: the log says why."""
 
     @property
     def complete(self) -> bool:
@@ -43,6 +45,7 @@ class Eraser:
         indexer: Takes the vectors out of the vector index.
         cache: Its views of the resource are dropped.
         telemetry: Is told of every removal.
+        logger: Is told why the index was not scrubbed.
     """
 
     def __init__(
@@ -52,11 +55,13 @@ class Eraser:
         indexer: Indexer,
         cache: ScopeCache,
         telemetry: Telemetry,
+        logger: logging.Logger,
     ) -> None:
         self._store = store
         self._vectorizer = vectorizer
         self._indexer = indexer
         self._cache = cache
+        self._logger = logger
         self._telemetry = telemetry
 
     def forget(
@@ -97,6 +102,12 @@ class Eraser:
     def _scrub(self) -> bool:
         self._store.scrub()
         index = self._indexer.index()
-        if index is not None:
+        if index is None:
+            return not self._indexer.has_index
+        try:
             index.scrub()
-        return index is not None or not self._indexer.has_index
+        except VectorIndexError as error:
+            # The messages are gone and the receipt of that must reach the caller.
+            self._logger.warning("the vector index was not scrubbed: %s", error)
+            return False
+        return True

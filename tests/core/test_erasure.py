@@ -17,6 +17,7 @@ from semantic_recall.embedders.hash import HashEmbedder
 from semantic_recall.indexed_text import indexed_text
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Vector
+from tests.core.indexing import Failing
 
 SECRET = "xylophonist Örtlund keeps 4711-0815 under the flowerpot 花盆下面"
 OLDER = "zebrafish Öberg keeps 9321-7788 behind the samovar 茶炊后面"
@@ -243,6 +244,22 @@ def beside_a_reader(memory: SemanticRecall, folder: Path) -> None:
         assert not memory.recall("xylophonist", resource_id=OWNER)
     assert memory.forget(secure=True, resource_id=OWNER).secure
     assert left(folder, traces(SECRET)) == set()
+
+
+def test_an_index_that_cannot_be_scrubbed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The messages are gone all the same, and the receipt says what is not."""
+    index = Failing()
+    store = SQLMessageStore.open(tmp_path / "recall.sqlite3")
+    with SemanticRecall(store, lambda: index, HashEmbedder(64)) as memory:
+        memory.remember(secret_message())
+        assert memory.flush()
+        memory.forget(resource_id="nobody")
+        index.failures = 1
+        receipt = memory.forget(ids=["unknown"], resource_id=OWNER, secure=True)
+        assert (receipt.messages, receipt.complete, receipt.secure) == (0, True, False)
+        assert "was not scrubbed: the disk is full" in caplog.text
+        assert memory.forget(resource_id=OWNER, secure=True).secure
+        assert left(tmp_path, traces(SECRET)) == set()
 
 
 class Gated(HashEmbedder):
