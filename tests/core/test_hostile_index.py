@@ -171,7 +171,8 @@ def test_duplicates(memory: SemanticRecall, index: LyingIndex) -> None:
 MALFORMED: list[object] = [
     "", "x", "1", ".", "1.", ".0", "1.0.0", "1.0 ", " 1.0", "1.0\n", "-1.0", "+1.0", "1_0.0",
     "0x1.0", "1e3.0", "١.0", "９.0", "inf.0", "nan", "None", "9" * 18 + ".0", "9" * 40 + ".0",
-    "1" * 10_000, "1.0; DROP TABLE messages", "%", "*", "\x00", "\ud800", None, 7, 7.0, b"1.0", ("1", "0"),
+    "1" * 10_000, "1.0; DROP TABLE messages",
+    "%", "*", "\x00", "\ud800", None, 7, 7.0, b"1.0", ("1", "0"),
 ]  # fmt: skip
 
 

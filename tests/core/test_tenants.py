@@ -200,7 +200,7 @@ class Tenants(RuleBasedStateMachine):
 
 
 Tenants.TestCase.settings = settings(
-    max_examples=12,
+    max_examples=20,
     phases=[Phase.explicit, Phase.generate],  # a failure is shown as it is found, not in minutes
     stateful_step_count=20,
     suppress_health_check=[HealthCheck.too_slow],
