@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,8 +80,11 @@ def archive_at(path: Path) -> Iterator[Archive]:
         raise ImportFormatError(f"{path} is a damaged ZIP archive: {error}") from error
     except OSError as error:
         raise ImportFormatError(f"{path} cannot be read: {error.strerror}") from error
-    with file:
-        yield _Zip(path, file)
+    try:
+        with file:
+            yield _Zip(path, file)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:  # found only while it is read
+        raise ImportFormatError(f"{path} is a damaged ZIP archive: {error}") from error
 
 
 def is_archive(path: Path) -> bool:

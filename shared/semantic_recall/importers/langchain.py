@@ -36,6 +36,7 @@ _START = re.compile(
 _ROLES = {"human": "user", "ai": "assistant"}
 _CHAT_ROLES = {"human": "user", "ai": "assistant", "bot": "assistant"}
 _CHUNK = re.compile(r"(?:MessageChunk|Message)\Z")
+_OF_CHUNKS = frozenset({"tool_call_chunks", "chunk_position"})
 
 
 def langchain_record(dumped: object, moment: object = None) -> dict[str, Any]:
@@ -54,7 +55,9 @@ def langchain_record(dumped: object, moment: object = None) -> dict[str, Any]:
     data, kind = dumped["data"], dumped.get("type")
     if not isinstance(kind, str) or not kind:
         raise RecordError('"type" is missing')
-    base = _CHUNK.sub("", kind).lower()  # a chunk's type is the name of its class
+    base = _CHUNK.sub("", kind).lower()
+    if base != kind:  # a chunk, whose type is the name of its class: kept as the message it is
+        data = {key: one for key, one in data.items() if key not in _OF_CHUNKS} | {"type": base}
     role = _role(base, data)
     id_ = data.get("id")
     return {
