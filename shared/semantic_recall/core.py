@@ -85,9 +85,7 @@ class RecallCore:
             logger=logger,
             telemetry=telemetry,
         )
-        self._eraser = Eraser(
-            store, self._vectorizer, self._indexer, self._cache, telemetry, settings.logger
-        )
+        self._eraser = Eraser(store, self._vectorizer, self._indexer, self._cache, telemetry, log)
         vectors = None if self._vectorizer is None else self._vectorizer.cache
         telemetry.watch(store, self._cache, vectors)
         if embedder is not None:

@@ -9,6 +9,7 @@ and its thread and nothing else; no text is given to Chroma.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Collection as Container
@@ -58,10 +59,9 @@ class ChromaVectorIndex:
     answer it with arbitrary vectors. So is any vector with NaN, infinity or another length.
 
     Args:
-        client: A Chroma client; the caller closes it. Use `embedded`, `server` or `cloud` for
+        client: A Chroma client of any tenant and database; the caller closes it. Use `embedded`, `server` or `cloud` for
             one that is closed with the index.
-        shards: Collections per vector space. Fixed when a space is first written: an index that
-            is opened with another number goes on with the one it was made with.
+        shards: Collections per vector space; fixed when the space is first written.
         batch: The most records per call; what the client says when None.
         prefix: Begins the names of the collections; 1 to 400 letters, digits, ".", "_" or "-".
 
@@ -121,10 +121,7 @@ class ChromaVectorIndex:
                 if keep is not None and index._collections.keep(keep):
                     folder.remove_leftovers()
         except BaseException:
-            if index is None:
-                folder.release()
-            else:
-                index.close()
+            (folder.release if index is None else index.close)()
             raise
         return index
 
@@ -142,16 +139,14 @@ class ChromaVectorIndex:
     ) -> ChromaVectorIndex:
         """Use a Chroma server (`chroma run`), with any number of processes.
 
-        For another tenant or database give a client of your own to the class.
-
         Args:
             host: Name or address.
             port: Port.
             ssl: Use HTTPS.
             headers: Sent with every request, for a proxy that checks who calls.
             timeout: Seconds until a server that does not answer raises.
-            shards: See the class.
-            prefix: See the class.
+            shards: As in the class.
+            prefix: As in the class.
 
         Raises:
             VectorIndexError: The server cannot be reached or does not answer in time.
@@ -190,8 +185,7 @@ class ChromaVectorIndex:
             ):
                 for batch in names.batches(ids, size):
                     metadata = [names.metadata(last[id].scope) for id in batch]
-                    vectors = np.stack([rows[id] for id in batch])
-                    write = Upsert(batch, vectors, metadata)
+                    write = Upsert(batch, np.stack([rows[id] for id in batch]), metadata)
                     collections.call(space, shard, write, create=True)
             if self._folder is not None and collections.made_some():
                 self._folder.blank()
@@ -303,5 +297,4 @@ class ChromaVectorIndex:
             yield self._collections
 
     def _batch_size(self) -> int:
-        most = self._collections.client.get_max_batch_size()
-        return min(most, self._batch) if self._batch else most
+        return min(self._collections.client.get_max_batch_size(), self._batch or sys.maxsize)
