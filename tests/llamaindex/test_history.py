@@ -170,6 +170,12 @@ def test_a_client_that_shows_no_tools_changes_nothing() -> None:
     assert (list(change.forget), [c.content for c in change.add]) == (["0"], ["Be long."])
 
 
+def test_tool_calls_of_an_interrupted_turn_are_not_stored_twice() -> None:
+    told = [ChatMessage("add"), call("add", "c1"), result("c1")]
+    change = difference(stored(*told), [*told, ChatMessage("next")])
+    assert (list(change.forget), [c.content for c in change.add]) == ([], ["next"])
+
+
 @given(_MESSAGES, _MESSAGES)
 def test_what_is_wanted_is_what_there_is_then(
     have: list[ChatMessage], wanted: list[ChatMessage]
