@@ -59,22 +59,22 @@ class RecallCore:
         self._assemble(embedder)
 
     def _assemble(self, embedder: Embedder | None) -> None:
-        store, settings, logger = self._store, self._settings, self._settings.logger
+        store, settings, log = self._store, self._settings, self._settings.logger
         telemetry = settings.telemetry
         self._embedder = embedder
         self._vectorizer: Vectorizer | None = None
         if embedder is not None:
             open_space(store, embedder)
-            self._vectorizer = Vectorizer(store, embedder, logger=logger, telemetry=telemetry)
+            self._vectorizer = Vectorizer(store, embedder, logger=log, telemetry=telemetry)
         embed = None if self._vectorizer is None else self._vectorizer.embed_pending
-        self._indexer = Indexer(store, self._open_index, embed, logger=logger, telemetry=telemetry)
+        self._indexer = Indexer(store, self._open_index, embed, logger=log, telemetry=telemetry)
         self._cache = ScopeCache(store, limit_bytes=settings.cache_bytes)
         searcher = Searcher(
             store,
             self._cache,
             index=self._indexer.index,
             exact_limit=settings.exact_limit,
-            logger=logger,
+            logger=log,
         )
         self._writer = Writer(store, self._vectorizer, self._indexer, settings)
         self._recaller = Recaller(
@@ -82,7 +82,7 @@ class RecallCore:
             self._vectorizer,
             searcher,
             secret=bytes.fromhex(store.setting("fence_secret", secrets.token_hex(16))),
-            logger=logger,
+            logger=log,
             telemetry=telemetry,
         )
         self._eraser = Eraser(store, self._vectorizer, self._indexer, self._cache, telemetry, log)
