@@ -75,12 +75,12 @@ def test_a_connection_is_lost_while_writing(
 
     def interrupted() -> None:
         with store._db.write() as tx:
-            tx.sql(f"DELETE FROM {schema_of(store)}.terms")
+            tx.many_sql(f"DELETE FROM {schema_of(store)}.terms", [()])
             pid = tx.sql("SELECT pg_backend_pid()")[0][0]
             server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
             tx.sql("SELECT 1")
 
-    with pytest.raises(StoreError, match="terminating connection"):
+    with pytest.raises(StoreError, match="terminating connection|closed the connection"):
         interrupted()
     assert store.check() == []
     store.add([record("2")])

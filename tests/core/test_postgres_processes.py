@@ -186,6 +186,25 @@ def test_the_same_resource_made_by_another(
     assert (state.version, state.messages) == (8, 1)
 
 
+def test_a_write_that_loses_its_connection_before_the_commit(
+    store: SQLMessageStore, other: psycopg.Connection[Any]
+) -> None:
+    """Nothing can have been committed, so it is repeated, once, on another connection."""
+    store.add([record("1")])
+    other.execute("SELECT 1 FROM resources FOR UPDATE")
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(store.add, [record("2")])
+        time.sleep(0.3)
+        ended = other.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE wait_event_type = 'Lock' AND query LIKE '%' || current_schema() || '%'"
+        ).fetchall()
+        other.commit()
+        assert (ended, len(writing.result(30))) == ([(True,)], 1)
+    assert [message.id for message in store.history(Scope("anna", "t1"))] == ["1", "2"]
+    assert store.check() == []
+
+
 def test_vectors_in_flight_do_not_bring_back(
     store: SQLMessageStore, other: psycopg.Connection[Any]
 ) -> None:

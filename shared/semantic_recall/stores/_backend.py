@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,6 +15,27 @@ if TYPE_CHECKING:
 
 Compiled = tuple[str, Callable[[Mapping[str, Any]], tuple[Any, ...]]]
 """SQL, and what puts named parameters into their places."""
+
+
+class Cursor(Protocol):
+    """What a `Transaction` needs of a driver's cursor."""
+
+    @property
+    def description(self) -> Any:  # noqa: ANN401 - only asked whether there is one
+        """None if the last statement has no rows."""
+        ...
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> object:
+        """Run a statement."""
+        ...
+
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> object:
+        """Run a statement without rows once for each of many parameters."""
+        ...
+
+    def fetchall(self) -> Sequence[Any]:
+        """Return the rows of the last statement."""
+        ...
 
 
 class Indexed(NamedTuple):
@@ -122,22 +144,22 @@ class Backend(Protocol):
         ...
 
     @property
-    def begin_read(self) -> str:
+    def begin_read(self) -> Sequence[str]:
         """Begins a transaction that sees one snapshot."""
         ...
 
     @property
-    def begin_write(self) -> str:
+    def begin_write(self) -> Sequence[str]:
         """Begins a transaction that writes."""
         ...
 
     @property
-    def begin_alone(self) -> str:
+    def begin_alone(self) -> Sequence[str]:
         """Begins one beside which no other writes."""
         ...
 
     @property
-    def begin_migration(self) -> str:
+    def begin_migration(self) -> Sequence[str]:
         """Begins one beside which no other migrates."""
         ...
 
@@ -160,8 +182,15 @@ class Backend(Protocol):
         """Return a new pool of connections that begin no transaction by themselves."""
         ...
 
-    def begin(self, cursor: Any, begin: str) -> None:  # noqa: ANN401 - a driver's own cursor
-        """Begin a transaction in one of the ways above."""
+    def batch(
+        self, connection: Any,  # noqa: ANN401 - a driver's own connection
+        delayed: bool,
+    ) -> AbstractContextManager[Cursor]:  # fmt: skip
+        """Lend a cursor.
+
+        With `delayed` it need not wait for statements whose rows nobody fetches; they are done,
+        or have failed, when the context ends.
+        """
         ...
 
     def compiled(self, statement: Statement) -> Compiled:

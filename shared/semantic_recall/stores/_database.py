@@ -8,16 +8,15 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from sqlalchemy import exc
-from sqlalchemy.engine.interfaces import DBAPICursor
-from sqlalchemy.pool import Pool, PoolProxiedConnection
+from sqlalchemy.pool import Pool
 
 from semantic_recall.errors import StoreClosedError, StoreError
-from semantic_recall.stores._backend import Backend
+from semantic_recall.stores._backend import Backend, Cursor
 from semantic_recall.stores._statements import Transaction
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -84,13 +83,13 @@ class Database:
     @contextmanager
     def glance(self) -> Iterator[Transaction]:
         """Open a connection for a single statement that reads; it is a snapshot by itself."""
-        with self._cursor(None, reads=True) as (cursor, _):
+        with self._cursor(reads=True) as cursor:
             yield Transaction(cursor, self._backend)
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """Open a snapshot to read from."""
-        with self._cursor(self._backend.begin_read, reads=True) as (cursor, _):
+        with self._cursor(self._backend.begin_read, reads=True) as cursor:
             yield Transaction(cursor, self._backend)
 
     @contextmanager
@@ -101,21 +100,19 @@ class Database:
             alone: Let no other write at the same time, in any process.
         """
         begin = self._backend.begin_alone if alone else self._backend.begin_write
-        with self._writer(), self._cursor(begin) as (cursor, connection):
+        with self._writer(), self._cursor(begin) as cursor:
             yield Transaction(cursor, self._backend)
-            connection.commit()
 
     @contextmanager
     def migrate(self) -> Iterator[Transaction]:
         """Open a write transaction beside which no other migrates."""
-        with self._writer(), self._cursor(self._backend.begin_migration) as (cursor, connection):
+        with self._writer(), self._cursor(self._backend.begin_migration, batch=False) as cursor:
             yield Transaction(cursor, self._backend)
-            connection.commit()
 
     @contextmanager
     def bare(self) -> Iterator[Transaction]:
         """Open a connection without a transaction, for VACUUM and checkpoints."""
-        with self._writer(), self._cursor(None) as (cursor, _):
+        with self._writer(), self._cursor() as cursor:
             yield Transaction(cursor, self._backend)
 
     def close(self) -> None:
@@ -138,22 +135,23 @@ class Database:
 
     @contextmanager
     def _cursor(
-        self, begin: str | None, *, reads: bool = False
-    ) -> Iterator[tuple[DBAPICursor, PoolProxiedConnection]]:
-        """The one place where driver errors become ours."""
+        self, begin: Sequence[str] = (), *, reads: bool = False, batch: bool = True
+    ) -> Iterator[Cursor]:
+        """Lend a cursor; the one place where driver errors become ours."""
         if self._closed:
             raise StoreClosedError(f"the message store {self.name} is closed")
-        began = begin is None
-        lost = False
+        ending = lost = False
         connection = None
         pool = self._pool
         try:
             connection = pool.connect()
-            cursor = connection.cursor()
-            if begin is not None:
-                self._backend.begin(cursor, begin)
-                began = True
-            yield cursor, connection
+            with self._backend.batch(connection.dbapi_connection, batch and bool(begin)) as cursor:
+                for statement in begin:
+                    cursor.execute(statement)
+                yield cursor
+                ending = True
+                if begin:
+                    cursor.execute("ROLLBACK" if reads else "COMMIT")
         except self._errors as error:
             if self._closed:
                 raise StoreClosedError(f"the message store {self.name} is closed") from error
@@ -162,7 +160,7 @@ class Database:
             if lost:
                 self._renew(pool)
                 # A write may have been committed before the answer was lost.
-                again = reads or not began
+                again = reads or (bool(begin) and not ending)
             kind = TryAgainError if again else StoreError
             raise kind(self._backend.explain(error)) from error
         finally:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -15,7 +16,7 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.pool import Pool, QueuePool
 
 from semantic_recall.errors import StoreError
-from semantic_recall.stores._backend import Compiled, FullText, NearestVectors, VectorRows
+from semantic_recall.stores._backend import Compiled, Cursor, FullText, NearestVectors, VectorRows
 from semantic_recall.stores._postgres_fulltext import PostgresFullText
 from semantic_recall.stores._postgres_schema import CREATE, EXTENSION
 from semantic_recall.stores._postgres_types import Register
@@ -75,8 +76,8 @@ class Postgres:
 
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
     one_writer = in_process = False
-    begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    begin_migration = f"BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"
+    begin_read = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
+    begin_migration = ("BEGIN", f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
 
     def __init__(self, url: str) -> None:
         parameters, self._pool_size = _parse(url)
@@ -90,11 +91,10 @@ class Postgres:
             parameters.get("dbname") or "",
         )
         # With a lock that only `begin_alone` conflicts with; both are held to the end.
-        begin = (
-            f"BEGIN; SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; LOCK TABLE {self._schema}.spaces"
-        )
-        self.begin_write = f"{begin} IN ROW EXCLUSIVE MODE"
-        self.begin_alone = f"{begin} IN EXCLUSIVE MODE"
+        lock = f"LOCK TABLE {self._schema}.spaces IN"
+        begin = ("BEGIN", f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+        self.begin_write = (*begin, f"{lock} ROW EXCLUSIVE MODE")
+        self.begin_alone = (*begin, f"{lock} EXCLUSIVE MODE")
         self.full_text: FullText = PostgresFullText(self._schema)
         self._vectors = PostgresVectors(self._schema)
         self.vector_rows: VectorRows = self._vectors
@@ -120,8 +120,10 @@ class Postgres:
         self._register(connection)
         return connection
 
-    def begin(self, cursor: psycopg.Cursor[Any], begin: str) -> None:
-        cursor.execute(begin, binary=False)  # as text, several statements go in one message
+    def batch(
+        self, connection: psycopg.Connection[Any], delayed: bool
+    ) -> AbstractContextManager[Cursor]:
+        return _batch(connection) if delayed else nullcontext(connection.cursor())
 
     def compiled(self, statement: Statement) -> Compiled:
         known = self._compiled.get(statement)
@@ -228,6 +230,36 @@ _OLDER_SNAPSHOTS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND pid <> pg_backend_pid() AND age(backend_xmin) >= age(CAST(%s AS text)::xid)"
 )
+
+
+class _BatchCursor:
+    """Sends statements one after the other and waits only for rows that are fetched.
+
+    So a transaction of a dozen statements asks the server three or four times.
+    """
+
+    description = True  # whoever asks here is about to fetch
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+        self._last = connection.cursor()
+
+    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> None:
+        # A cursor of its own, because results that nobody fetched would come first.
+        self._last = self._connection.cursor()
+        self._last.execute(statement, parameters)
+
+    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> None:
+        self._connection.cursor().executemany(statement, parameters)
+
+    def fetchall(self) -> Sequence[Any]:
+        return self._last.fetchall()
+
+
+@contextmanager
+def _batch(connection: psycopg.Connection[Any]) -> Iterator[Cursor]:
+    with connection.pipeline():
+        yield _BatchCursor(connection)
 
 
 class _Cursor(psycopg.Cursor[Any]):

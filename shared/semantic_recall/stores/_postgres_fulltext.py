@@ -39,7 +39,7 @@ class PostgresFullText:
         tx.many_sql(self._insert, [(row.key, _tokens(row)) for row in rows])
 
     def delete(self, tx: Transaction, rows: Sequence[Indexed]) -> None:
-        tx.sql(self._delete, [row.key for row in rows])
+        tx.many_sql(self._delete, [([row.key for row in rows],)])
 
     def counts(
         self, tx: Transaction, resource_key: int, thread_key: int | None, terms: Sequence[int]

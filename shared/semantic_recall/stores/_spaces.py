@@ -124,8 +124,9 @@ class Spaces(UsesDatabase):
             # Deleted and inserted, not updated: the new operation needs a new id, or the
             # acknowledgement of the one in flight would take it off the queue.
             tx.run(_UNQUEUE, space=key)
-            queued = tx.run(_QUEUE_ALL, space=key)
+            tx.run(_QUEUE_ALL, space=key)
             tx.many(_WIDEN, [{"space": key, "at": at, "n": chunks} for at, chunks in waiting])
+            queued: int = tx.value(_COUNT_STORED, space=key)
             return queued
 
 
@@ -188,6 +189,9 @@ _UPSERTS = (
     .join(resources, resources.c.key == messages.c.resource_key)
     .where(vectors.c.space_key == bindparam("space"), one_per_message())
     .order_by(vectors.c.key)
+)
+_COUNT_STORED = Statement(
+    select(func.count()).where(vectors.c.space_key == bindparam("space"), one_per_message())
 )
 _QUEUE_ALL = Statement(
     insert(outbox).from_select(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from semantic_recall.errors import StoreError
 from semantic_recall.stores import _sqlite_fulltext, _sqlite_vectors
-from semantic_recall.stores._backend import Compiled, FullText, NearestVectors, VectorRows
+from semantic_recall.stores._backend import Compiled, Cursor, FullText, NearestVectors, VectorRows
 from semantic_recall.stores._schema import counters, metadata
 from semantic_recall.stores._statements import Statement, Transaction
 
@@ -55,8 +56,8 @@ class SQLite:
     # The driver begins no transaction by itself (see `_connect`). IMMEDIATE takes the write lock
     # at once: a transaction that reads first and writes later fails when another process wrote
     # in between, and no busy timeout helps.
-    begin_read = "BEGIN"
-    begin_write = begin_alone = begin_migration = "BEGIN IMMEDIATE"
+    begin_read = ("BEGIN",)
+    begin_write = begin_alone = begin_migration = ("BEGIN IMMEDIATE",)
     full_text: FullText = _sqlite_fulltext
     vector_rows: VectorRows = _sqlite_vectors
     nearest_vectors: NearestVectors | None = None
@@ -70,8 +71,10 @@ class SQLite:
     def _connect(self) -> Any:  # noqa: ANN401 - SQLAlchemy's name for it is not public
         return _connect(self.name)
 
-    def begin(self, cursor: sqlite3.Cursor, begin: str) -> None:
-        cursor.execute(begin)
+    def batch(
+        self, connection: sqlite3.Connection, delayed: bool
+    ) -> AbstractContextManager[Cursor]:
+        return nullcontext(connection.cursor())
 
     def compiled(self, statement: Statement) -> Compiled:
         return statement.compiled(_DIALECT)

@@ -12,10 +12,9 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from sqlalchemy import Delete, Dialect, Insert, Select, Update
-from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from semantic_recall.stores._backend import Backend, Compiled
+from semantic_recall.stores._backend import Backend, Compiled, Cursor
 
 Values = tuple[Any, ...]
 Core: TypeAlias = Select[Any] | Insert | Update | Delete
@@ -79,7 +78,7 @@ class Transaction:
 
     __slots__ = ("_cursor", "backend")
 
-    def __init__(self, cursor: DBAPICursor, backend: Backend) -> None:
+    def __init__(self, cursor: Cursor, backend: Backend) -> None:
         self._cursor = cursor
         self.backend = backend
 
@@ -99,11 +98,10 @@ class Transaction:
         rows = self.all(statement, **parameters)
         return rows[0][0] if rows else None
 
-    def run(self, statement: Statement, **parameters: object) -> int:
-        """Run a statement without a result; return how many rows it touched."""
+    def run(self, statement: Statement, **parameters: object) -> None:
+        """Run a statement without a result."""
         sql, places = self.backend.compiled(statement)
         self._cursor.execute(sql, places(parameters))
-        return self._cursor.rowcount
 
     def many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
