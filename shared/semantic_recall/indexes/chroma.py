@@ -59,8 +59,8 @@ class ChromaVectorIndex:
     answer it with arbitrary vectors. So is any vector with NaN, infinity or another length.
 
     Args:
-        client: A Chroma client of any tenant and database; the caller closes it. Use `embedded`, `server` or `cloud` for
-            one that is closed with the index.
+        client: A Chroma client of any tenant and database; the caller closes it. `embedded`,
+            `server` and `cloud` make one that is closed with the index.
         shards: Collections per vector space; fixed when the space is first written.
         batch: The most records per call; what the client says when None.
         prefix: Begins the names of the collections; 1 to 400 letters, digits, ".", "_" or "-".
