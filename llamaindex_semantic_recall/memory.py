@@ -209,9 +209,8 @@ class SemanticRecallMemory(BaseMemory):
         )
 
     def _overrides_for(self, made: Plan) -> RecallOverrides:
+        # The window always holds the user's present message, if it is stored.
         known = {entry.id for entry in made.window}.union(self._overrides["exclude_ids"])
-        if made.question.current_id is not None:
-            known.add(made.question.current_id)
         return {**self._overrides, "exclude_ids": known, "max_tokens": made.recall_budget}
 
     # -- writing -----------------------------------------------------

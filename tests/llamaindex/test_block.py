@@ -192,6 +192,19 @@ async def test_report_30_every_message_is_indexed_at_once(
     assert "three" not in shown(await bert.aget(input="Mochi and three?"))
 
 
+async def test_what_the_buffer_holds_is_not_recalled(
+    past: SemanticRecall, buffer: AsyncEngine
+) -> None:
+    memory = IndexingMemory.from_recall(
+        past, async_engine=buffer, session_id="now", resource_id="anna"
+    )
+    await memory.aput_messages(chats("My cat is called Mochi and likes fish.", "Fish, I see."))
+    text = shown(await memory.aget(input="What does my cat Mochi like? Fish?"))
+    assert text.count("likes fish") == 1
+    assert text.count("Fish, I see.") == 1
+    assert "sleeps all day" in text
+
+
 async def test_made_without_a_recall_it_says_how_to_make_it(buffer: AsyncEngine) -> None:
     memory = IndexingMemory.from_defaults(async_engine=buffer)
     with pytest.raises(ConfigurationError, match="from_recall"):
