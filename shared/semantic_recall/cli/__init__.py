@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from semantic_recall.cli import demo, reading, transfer, upkeep
+from semantic_recall.cli import calibrate, demo, doctor, reading, transfer, upkeep
 
 __all__ = ["app", "main"]
 
@@ -19,8 +19,8 @@ The folder is given with --path or SEMANTIC_RECALL_PATH; it is ./memory otherwis
 """
 _EPILOG = (
     "Exit codes: 0 done; 1 error; 2 wrong usage; 3 done, but something is not as it should be "
-    "(verify found a problem, import skipped records, forget could not finish, the demo did not "
-    "recall); 130 interrupted."
+    "(verify or doctor found a problem, import skipped records, forget could not finish, the demo "
+    "did not recall); 130 interrupted."
 )
 
 app = typer.Typer(
@@ -40,6 +40,8 @@ app.command("show")(reading.show)
 app.command("stats")(reading.stats)
 app.command("reindex")(upkeep.reindex)
 app.command("verify", epilog=_EPILOG)(upkeep.verify)
+app.command("calibrate")(calibrate.calibrate)
+app.command("doctor", epilog=_EPILOG)(doctor.doctor)
 app.command("forget")(upkeep.forget)
 app.command("export")(transfer.export)
 
