@@ -12,13 +12,15 @@ from semantic_recall.types import Message, RecalledMessage
 if TYPE_CHECKING:
     from semantic_recall.result import Recall
 
+# Jupyter styles every table (fixed equal columns, aligned right) with one class; two win over it.
 _STYLE = """<style>
-.semantic-recall table {border-collapse: collapse; width: 100%}
-.semantic-recall caption {text-align: left; font-weight: bold; padding: .6em 0 .2em}
-.semantic-recall th, .semantic-recall td {text-align: left; vertical-align: top; padding: .2em .6em}
-.semantic-recall td.text {white-space: pre-wrap; overflow-wrap: anywhere; width: 55%}
-.semantic-recall tr.neighbour {opacity: .75}
-.semantic-recall meter {width: 6em; vertical-align: middle}
+.semantic-recall.recall table {border-collapse: collapse; table-layout: auto; width: 100%}
+.semantic-recall.recall caption {text-align: left; font-weight: bold; padding: .6em 0 .2em}
+.semantic-recall.recall th, .semantic-recall.recall td {
+  text-align: left; vertical-align: top; padding: .2em .6em}
+.semantic-recall.recall td.text {white-space: pre-wrap; overflow-wrap: anywhere; width: 55%}
+.semantic-recall.recall tr.neighbour {opacity: .75}
+.semantic-recall.recall meter {width: 6em; vertical-align: middle}
 </style>"""
 
 _TEXT_SHOWN = 600
@@ -42,7 +44,7 @@ def recall_html(recall: Recall) -> str:
         f"{_count(recall.tokens, 'token')}"
     )
     parts = [
-        f'{_STYLE}<div class="semantic-recall">',
+        f'{_STYLE}<div class="semantic-recall recall">',
         f"<p><strong>Recall</strong> for “{_escape(_short(recall.query, 200))}”: {summary}</p>",
     ]
     top = max((recalled.score or 0.0 for recalled in recall.messages), default=0.0)
