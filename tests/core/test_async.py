@@ -23,14 +23,14 @@ async def test_twenty_users_at_once_stay_apart(tmp_path: Path) -> None:
             for turn in range(10):
                 await memory.aremember(
                     [
-                        {"role": "user", "content": f"apple {number} turn {turn}"},
-                        {"role": "assistant", "content": f"pear {number} turn {turn}"},
+                        {"role": "user", "content": f"apple{number} turn{turn}"},
+                        {"role": "assistant", "content": f"pear{number} so{turn}"},
                     ],
                     thread_id="t",
                     resource_id=resource,
                 )
-                recalled = await memory.arecall(f"apple turn {turn}", resource_id=resource)
-                assert recalled.hits[0].message.text == f"apple {number} turn {turn}"
+                recalled = await memory.arecall(f"turn{turn}", resource_id=resource)
+                assert recalled.hits[0].message.text == f"apple{number} turn{turn}"
                 assert {m.message.resource_id for m in recalled} == {resource}
 
         await asyncio.gather(*(user(number) for number in range(20)))
