@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="a few of each, in a minute")
     arguments = parser.parse_args()
     if arguments.short:
-        arguments.rounds, arguments.messages, arguments.damages, arguments.disks = 12, 300, 2, 1
+        arguments.rounds, arguments.messages, arguments.damages, arguments.disks = 12, 300, 1, 1
     began = time.monotonic()
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as name:

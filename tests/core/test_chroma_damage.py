@@ -118,6 +118,22 @@ class TestDamage:
         index.close()
         assert caplog.records == []
 
+    @pytest.mark.parametrize("name", ["header.bin", "data_level0.bin", ""])
+    def test_damaged_files_before_anything_is_in_them(self, path: Path, name: str) -> None:
+        """Chroma does without them: there is nothing to empty."""
+        index = ChromaVectorIndex.embedded(path, shards=1)
+        index.upsert(SPACE, records(50))
+        index.close()
+        (folder,) = (entry for entry in path.iterdir() if entry.is_dir())
+        if name:
+            break_file(folder / name, "empty")
+        else:
+            shutil.rmtree(folder)
+        index = ChromaVectorIndex.embedded(path, shards=1)
+        assert len(index.search(SPACE, QUERY, ANNA, top_k=9)) == 9
+        assert len(list(index.ids(SPACE))) == 50
+        index.close()
+
     def test_calls_on_an_index_that_is_damaged_under_way(
         self, path: Path, segments: list[Path]
     ) -> None:

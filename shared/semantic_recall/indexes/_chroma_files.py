@@ -20,16 +20,12 @@ _FILES = ("header.bin", "data_level0.bin", "length.bin", "link_lists.bin")
 _PICKLE = "index_metadata.pickle"
 
 
-def damage(folder: Path, *, written: bool) -> str | None:
-    """Return what is wrong with a segment, or None.
+def damage(folder: Path) -> str | None:
+    """Return what is wrong with a segment that vectors were moved into, or None.
 
-    Args:
-        folder: The segment.
-        written: Whether Chroma's database says that vectors were moved into the files.
+    Before that Chroma does without the files, whatever their state.
     """
-    if not written and not folder.exists():
-        return None
-    for name in (*_FILES, *([_PICKLE] if written else [])):
+    for name in (*_FILES, _PICKLE):
         if not (folder / name).is_file():
             return f"{name} is missing"
     if (folder / "header.bin").stat().st_size != _HEADER_BYTES:
@@ -43,7 +39,7 @@ def damage(folder: Path, *, written: bool) -> str | None:
         return "length.bin is torn"
     if not _links_are_whole((folder / "link_lists.bin").read_bytes(), count):
         return "link_lists.bin is torn"
-    return f"{_PICKLE} is torn" if written and not _is_whole_pickle(folder / _PICKLE) else None
+    return None if _is_whole_pickle(folder / _PICKLE) else f"{_PICKLE} is torn"
 
 
 def blank(folder: Path) -> None:

@@ -114,15 +114,15 @@ class Folder:
                     if found != ("ok",):
                         return f"{self.database.name} is damaged: {found}"
                 segments = connection.execute(
-                    "SELECT segments.id, seq_id FROM segments LEFT JOIN max_seq_id"
+                    "SELECT segments.id FROM segments JOIN max_seq_id"
                     " ON segment_id = segments.id WHERE scope = 'VECTOR'"
                 ).fetchall()
         except sqlite3.OperationalError:  # locked, no permission, no tables yet: not damage
             return None
         except sqlite3.DatabaseError as error:
             return f"{self.database.name} is damaged: {error}"
-        for id, written in segments:
-            what = damage(self.path / str(id), written=written is not None)
+        for (id,) in segments:
+            what = damage(self.path / str(id))
             if what is not None:
                 return f"{id}: {what}"
         return None
