@@ -80,7 +80,7 @@ def test_a_connection_is_lost_while_writing(
             server.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
             tx.sql("SELECT 1")
 
-    with pytest.raises(StoreError, match="terminating connection|closed the connection"):
+    with pytest.raises(StoreError, match=r"terminating connection|closed the connection"):
         interrupted()
     assert store.check() == []
     store.add([record("2")])
