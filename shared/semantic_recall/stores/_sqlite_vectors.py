@@ -7,24 +7,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import insert
 
 from semantic_recall.stores._backend import NewVectors
-from semantic_recall.stores._schema import messages, vectors
+from semantic_recall.stores._schema import vectors
 from semantic_recall.stores._statements import Statement, Transaction
 
 FLOAT = np.dtype("<f4")
 
 _INSERT = Statement(insert(vectors), ("space_key", "key", "chunks", "data"))
-_BY_DIGEST = Statement(
-    select(vectors.c.data)
-    .join_from(messages, vectors, vectors.c.key == messages.c.key)
-    .where(
-        vectors.c.space_key == bindparam("space"),
-        messages.c.digest == bindparam("wanted"),
-    )
-    .limit(1)
-)
+_AT_ONCE = 400
+"""Digests per statement: a statement for each costs more than what SQLite does for it."""
+_BY_DIGESTS = """
+SELECT wanted.column1, (
+  SELECT vectors.data FROM messages JOIN vectors ON vectors.key = messages.key
+  WHERE vectors.space_key = ? AND messages.digest = wanted.column1 LIMIT 1
+) FROM (VALUES {}) AS wanted
+"""
 
 
 def insert_vectors(tx: Transaction, space_key: int, rows: Iterable[NewVectors]) -> None:
@@ -60,8 +59,11 @@ def by_digests(
 ) -> dict[bytes, NDArray[np.float32]]:
     """Return the vectors of any one message for each digest that has some."""
     found: dict[bytes, NDArray[np.float32]] = {}
-    for digest in dict.fromkeys(digests):
-        data = tx.value(_BY_DIGEST, space=space_key, wanted=digest)
-        if data is not None:
-            found[digest] = np.frombuffer(data, dtype=FLOAT).reshape(-1, dimensions)
+    wanted = list(dict.fromkeys(digests))
+    for first in range(0, len(wanted), _AT_ONCE):
+        some = wanted[first : first + _AT_ONCE]
+        text = _BY_DIGESTS.format(",".join(["(?)"] * len(some)))
+        for digest, data in tx.sql(text, space_key, *some):
+            if data is not None:
+                found[digest] = np.frombuffer(data, dtype=FLOAT).reshape(-1, dimensions)
     return found
