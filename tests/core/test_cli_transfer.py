@@ -75,7 +75,7 @@ def test_openai_list_takes_its_thread_from_the_file_and_its_owner_from_the_optio
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "cannot be read"), ("", "is empty"), ("hello", "Known formats: jsonl")],
+    [(None, "cannot be read"), ("", "is empty"), ("hello", "Known formats: chatgpt")],
 )
 def test_a_file_that_is_none_is_one_line_and_makes_no_memory(
     content: str | None, reason: str, tmp_path: Path
