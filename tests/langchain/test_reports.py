@@ -26,9 +26,7 @@ from langchain_semantic_recall import (
 )
 from semantic_recall import Message, SemanticRecall, VectorSpaceMismatchError
 from semantic_recall.tokens import count_tokens
-from tests.langchain.conftest import Ask
-from tests.langchain.scripted import ScriptedModel, calling, refusals
-from tests.langchain.test_middleware import (
+from tests.langchain.agents import (
     CAT,
     QUESTION,
     clock,
@@ -39,6 +37,8 @@ from tests.langchain.test_middleware import (
     told,
     weather,
 )
+from tests.langchain.conftest import Ask
+from tests.langchain.scripted import ScriptedModel, calling, refusals
 
 ANN: Any = {"configurable": {"resource_id": "ann"}}
 

@@ -12,9 +12,9 @@ from langchain_core.messages import ToolMessage
 from langchain_semantic_recall import create_recall_tool
 from langchain_semantic_recall.tool import NOTHING, UNAVAILABLE
 from semantic_recall import InvalidOptionError, SemanticRecall
+from tests.langchain.agents import CAT, QUESTION, run_in, said, told
 from tests.langchain.conftest import Ask
 from tests.langchain.scripted import ScriptedModel, calling
-from tests.langchain.test_middleware import CAT, QUESTION, run_in, said, told
 
 
 async def searched(
