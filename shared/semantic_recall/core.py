@@ -15,8 +15,9 @@ from semantic_recall.incoming import Incoming
 from semantic_recall.indexer import Indexer
 from semantic_recall.maintenance import ReindexReport, Stats, VerifyReport
 from semantic_recall.options import RecallOptions, RecallOverrides
-from semantic_recall.protocols import Embedder, MessageStore, Progress, VectorIndex
+from semantic_recall.protocols import Embedder, MessageStore, VectorIndex
 from semantic_recall.recalling import Question, Recaller
+from semantic_recall.records import Progress
 from semantic_recall.result import Recall
 from semantic_recall.scope_cache import ScopeCache
 from semantic_recall.searching import Searcher

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from semantic_recall.errors import EmbedderError, InvalidVectorError
 from semantic_recall.indexed_text import indexed_chunks
-from semantic_recall.protocols import Embedder, MessageStore, MessageVectors, PendingMessage
+from semantic_recall.protocols import Embedder, MessageStore
+from semantic_recall.records import MessageVectors, PendingMessage
 from semantic_recall.telemetry import Telemetry
 from semantic_recall.types import Vector
 from semantic_recall.vector_cache import VectorCache

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from semantic_recall.errors import ConfigurationError, InvalidScopeError
 from semantic_recall.indexed_text import digest, indexed_text
-from semantic_recall.protocols import MessageRecord, Part
+from semantic_recall.records import MessageRecord, Part
 from semantic_recall.terms import hash_terms, message_terms
 from semantic_recall.types import Message
 

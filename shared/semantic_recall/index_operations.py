@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from semantic_recall.protocols import IndexOperation, VectorIndex, vector_id
+from semantic_recall.protocols import VectorIndex
+from semantic_recall.records import IndexOperation, vector_id
 from semantic_recall.types import Scope, VectorRecord, VectorSpace
 
 

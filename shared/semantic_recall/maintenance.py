@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from semantic_recall.errors import EmbedderError, VectorIndexError
 from semantic_recall.indexer import Indexer
-from semantic_recall.protocols import Embedder, MessageStore, Progress, SpaceInfo
+from semantic_recall.protocols import Embedder, MessageStore
+from semantic_recall.records import Progress, SpaceInfo
 from semantic_recall.settings import Settings
 from semantic_recall.types import VectorSpace
 from semantic_recall.vectorizer import Vectorizer

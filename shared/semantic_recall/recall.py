@@ -15,7 +15,8 @@ from semantic_recall.erasure import ForgetReceipt
 from semantic_recall.incoming import Incoming
 from semantic_recall.maintenance import ReindexReport, Stats, VerifyReport
 from semantic_recall.options import RecallOptions, RecallOverrides
-from semantic_recall.protocols import Embedder, Progress
+from semantic_recall.protocols import Embedder
+from semantic_recall.records import Progress
 from semantic_recall.result import Recall
 from semantic_recall.settings import Settings
 from semantic_recall.turns import Turns

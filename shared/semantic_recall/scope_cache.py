@@ -6,7 +6,8 @@ import threading
 from collections import OrderedDict
 from typing import TypeAlias
 
-from semantic_recall.protocols import MessageStore, ScopeState
+from semantic_recall.protocols import MessageStore
+from semantic_recall.records import ScopeState
 from semantic_recall.scope_view import ScopeView
 from semantic_recall.types import Scope, VectorSpace
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.context import Layout, context_bm25
-from semantic_recall.protocols import ScopeRows
+from semantic_recall.records import ScopeRows
 from semantic_recall.segments import Segment, compacted, segment_of
 from semantic_recall.terms import QUESTION
 from semantic_recall.types import Vector

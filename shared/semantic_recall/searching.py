@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from semantic_recall.context import HEARD_AFTER, HEARD_BEFORE
 from semantic_recall.filtering import BELOW_THRESHOLD, filtered, positions_of, with_metadata
 from semantic_recall.options import RecallOptions
-from semantic_recall.protocols import MessageStore, ScopeState, VectorIndex, vector_key
+from semantic_recall.protocols import MessageStore, VectorIndex
 from semantic_recall.ranking import dense_scores, hybrid_scores, prior_scores, select
+from semantic_recall.records import ScopeState, vector_key
 from semantic_recall.scope_cache import ScopeCache
 from semantic_recall.scope_view import ScopeView
 from semantic_recall.types import Hit, MessageRange, Scope, Vector, VectorSpace
@@ -247,14 +248,15 @@ class _Answer:
 
 def _answer(hits: Iterable[Hit], limit: int) -> _Answer:
     """Read at most `limit` hits; their scores are not used, as the store's vectors are compared."""
-    keys: set[int] = set()
-    unreadable = 0
-    for hit in islice(hits, limit):
-        try:
-            keys.add(vector_key(hit.id))
-        except ValueError:
-            unreadable += 1
-    return _Answer(keys, unreadable)
+    read = [_key_of(hit) for hit in islice(hits, limit)]
+    return _Answer({key for key in read if key is not None}, read.count(None))
+
+
+def _key_of(hit: Hit) -> int | None:
+    try:
+        return vector_key(hit.id)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.postings import Postings
-from semantic_recall.protocols import ScopeRows
+from semantic_recall.records import ScopeRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.errors import InvalidVectorError, VectorSpaceMismatchError
-from semantic_recall.protocols import Embedder, MessageStore, SpaceInfo
+from semantic_recall.protocols import Embedder, MessageStore
+from semantic_recall.records import SpaceInfo
 from semantic_recall.types import Vector, VectorSpace
 
 _TINY = float(np.finfo(np.float32).tiny)

@@ -22,7 +22,8 @@ from semantic_recall.embedding_work import (
     resume,
 )
 from semantic_recall.indexed_text import digest
-from semantic_recall.protocols import Embedder, MessageStore, MessageVectors, PendingMessage
+from semantic_recall.protocols import Embedder, MessageStore
+from semantic_recall.records import MessageVectors, PendingMessage
 from semantic_recall.telemetry import LookUps, Telemetry
 from semantic_recall.types import Vector, VectorSpace
 from semantic_recall.vector_cache import Key, VectorCache

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 
 from semantic_recall.incoming import Incoming, as_messages, as_record
 from semantic_recall.indexer import Indexer
-from semantic_recall.protocols import MessageStore, Part, PendingMessage
+from semantic_recall.protocols import MessageStore
+from semantic_recall.records import Part, PendingMessage
 from semantic_recall.settings import Settings
 from semantic_recall.telemetry import Told
 from semantic_recall.types import Message

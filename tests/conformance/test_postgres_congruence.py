@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from semantic_recall import Message, SemanticRecall, Settings
 from semantic_recall.embedders.hash import HashEmbedder
-from semantic_recall.protocols import MessageRecord, MessageVectors, Part, ScopeRows
+from semantic_recall.records import MessageRecord, MessageVectors, Part, ScopeRows
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Scope, VectorSpace
 from tests.postgres import postgres_server, postgres_url

@@ -10,7 +10,7 @@ import pytest
 
 from semantic_recall.errors import VectorIndexError
 from semantic_recall.indexes.pgvector import PgVectorIndex
-from semantic_recall.protocols import MessageRecord, MessageVectors, Part, vector_id, vector_key
+from semantic_recall.records import MessageRecord, MessageVectors, Part, vector_id, vector_key
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.testing.vector_index import VectorIndexSuite
 from semantic_recall.types import Hit, Message, Scope, Vector, VectorRecord, VectorSpace

@@ -12,12 +12,8 @@ import numpy as np
 from semantic_recall.errors import VectorIndexError
 from semantic_recall.indexer import Indexer
 from semantic_recall.indexes.chroma import ChromaVectorIndex
-from semantic_recall.protocols import (
-    MessageRecord,
-    MessageVectors,
-    Part,
-    VectorIndex,
-)
+from semantic_recall.protocols import VectorIndex
+from semantic_recall.records import MessageRecord, MessageVectors, Part
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Hit, Message, Scope, Vector, VectorRecord, VectorSpace
 

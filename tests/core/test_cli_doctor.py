@@ -172,7 +172,7 @@ def test_an_index_that_lost_its_vectors(memory: Path) -> None:
     from semantic_recall.embedders import embedder_named
     from semantic_recall.indexes.chroma import ChromaVectorIndex
     from semantic_recall.opening import DEFAULT_INDEX_NAME, DEFAULT_SHARDS
-    from semantic_recall.protocols import vector_id
+    from semantic_recall.records import vector_id
     from semantic_recall.types import Scope
 
     index = ChromaVectorIndex.embedded(

@@ -11,7 +11,7 @@ import pytest
 from semantic_recall.embedders import embedder_named
 from semantic_recall.indexes.chroma import ChromaVectorIndex
 from semantic_recall.opening import DEFAULT_INDEX_NAME, DEFAULT_SHARDS, INDEX_FOLDER
-from semantic_recall.protocols import vector_id
+from semantic_recall.records import vector_id
 from semantic_recall.samples import conversations
 from semantic_recall.types import Scope, VectorRecord
 from tests.core.cli_support import run, run_json

@@ -12,7 +12,7 @@ import pytest
 
 from semantic_recall import RecallOptions, SemanticRecall, Settings
 from semantic_recall.embedders.hash import HashEmbedder
-from semantic_recall.protocols import vector_key
+from semantic_recall.records import vector_key
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Hit, Scope, Vector, VectorRecord, VectorSpace
 

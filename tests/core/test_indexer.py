@@ -13,7 +13,7 @@ import pytest
 
 from semantic_recall.index_operations import apply
 from semantic_recall.indexer import Indexer
-from semantic_recall.protocols import IndexOperation
+from semantic_recall.records import IndexOperation
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Scope, VectorRecord
 from tests.core.indexing import LOGGER, SPACE, Failing, Memory, message, owned, until

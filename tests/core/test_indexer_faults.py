@@ -13,7 +13,8 @@ import pytest
 
 from semantic_recall.errors import IndexLockedError
 from semantic_recall.indexer import Indexer
-from semantic_recall.protocols import VectorIndex, vector_id
+from semantic_recall.protocols import VectorIndex
+from semantic_recall.records import vector_id
 from semantic_recall.stores.sql import SQLMessageStore
 from tests.core.indexing import LOGGER, SPACE, Failing, Memory, owned, until
 

@@ -15,7 +15,7 @@ import pytest
 from semantic_recall import SemanticRecall
 from semantic_recall.errors import StoreError, VectorIndexError
 from semantic_recall.indexes.pgvector import PgVectorIndex
-from semantic_recall.protocols import MessageRecord, Part
+from semantic_recall.records import MessageRecord, Part
 from semantic_recall.stores import _postgres
 from semantic_recall.stores._schema import chunk_rows, metadata
 from semantic_recall.stores.sql import SQLMessageStore

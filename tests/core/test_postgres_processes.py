@@ -16,7 +16,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from semantic_recall.protocols import MessageRecord, MessageVectors, Part
+from semantic_recall.records import MessageRecord, MessageVectors, Part
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Message, Scope, VectorSpace
 from tests.postgres import postgres_server, postgres_url
@@ -28,7 +28,7 @@ SPACE = VectorSpace("one", 3)
 WRITER = """
 import sys
 import numpy as np
-from semantic_recall.protocols import MessageRecord, Part
+from semantic_recall.records import MessageRecord, Part
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Message
 

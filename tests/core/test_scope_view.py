@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semantic_recall.protocols import ScopeRows
+from semantic_recall.records import ScopeRows
 from semantic_recall.scope_view import ScopeView
 
 DIMENSIONS = 4

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semantic_recall.protocols import MessageRecord, Part
+from semantic_recall.records import MessageRecord, Part
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Message, Scope
 
@@ -19,7 +19,7 @@ T1 = Scope("anna", "t1")
 WRITER = """
 import sys
 import numpy as np
-from semantic_recall.protocols import MessageRecord, Part
+from semantic_recall.records import MessageRecord, Part
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Message
 

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy.dialects import sqlite
 
 from semantic_recall.errors import StoreError
-from semantic_recall.protocols import MessageRecord, MessageVectors, Part
+from semantic_recall.records import MessageRecord, MessageVectors, Part
 from semantic_recall.stores import _messages, _search, _windows
 from semantic_recall.stores._statements import Statement
 from semantic_recall.stores.sql import SQLMessageStore

@@ -19,7 +19,7 @@ from semantic_recall.errors import (
     VectorSpaceMismatchError,
 )
 from semantic_recall.indexed_text import digest, indexed_text
-from semantic_recall.protocols import MessageRecord, Part, PendingMessage, SpaceInfo
+from semantic_recall.records import MessageRecord, Part, PendingMessage, SpaceInfo
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Message, Scope, Vector, VectorSpace
 from semantic_recall.vectorizer import Vectorizer, open_space, space_is_new

@@ -31,7 +31,8 @@ from semantic_recall.cli._common import (
 from semantic_recall.embedders import embedder_named
 from semantic_recall.errors import ConfigurationError, VectorSpaceMismatchError
 from semantic_recall.opening import DATABASE
-from semantic_recall.protocols import Embedder, ScopeRows
+from semantic_recall.protocols import Embedder
+from semantic_recall.records import ScopeRows
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Vector
 

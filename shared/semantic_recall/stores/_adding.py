@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, insert, select, update
 
-from semantic_recall.protocols import MessageRecord, Part, Stored
+from semantic_recall.records import MessageRecord, Part, Stored
 from semantic_recall.stores import _queues, _scopes
 from semantic_recall.stores._backend import Indexed
 from semantic_recall.stores._database import UsesDatabase, retried

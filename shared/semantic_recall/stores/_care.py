@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, bindparam, func, literal, select
 
-from semantic_recall.protocols import Part
+from semantic_recall.records import Part
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import insert_missing, one_per_message
 from semantic_recall.stores._schema import (

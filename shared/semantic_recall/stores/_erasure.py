@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select
 
-from semantic_recall.protocols import Part, Removal
+from semantic_recall.records import Part, Removal
 from semantic_recall.stores import _queues, _scopes
 from semantic_recall.stores._adding import count, forget_terms, mark_deleted
 from semantic_recall.stores._database import UsesDatabase, retried

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from semantic_recall.errors import StoreError
-from semantic_recall.protocols import vector_id
+from semantic_recall.records import vector_id
 from semantic_recall.stores import _scopes
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._spaces import space_key

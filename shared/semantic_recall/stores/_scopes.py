@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from semantic_recall.protocols import Part
+from semantic_recall.records import Part
 from semantic_recall.stores._lists import among, listed_pairs, paired, same
 from semantic_recall.stores._schema import NO_RESOURCE, messages, resources, threads, tombstones
 from semantic_recall.stores._statements import Statement, Transaction

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Select, bindparam, select
 
-from semantic_recall.protocols import Part, ScopeRows, ScopeState
+from semantic_recall.records import Part, ScopeRows, ScopeState
 from semantic_recall.stores import _scopes
 from semantic_recall.stores._adding import TERM
 from semantic_recall.stores._database import UsesDatabase, retried

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, insert, literal, select, update
 
 from semantic_recall.errors import StoreError
-from semantic_recall.protocols import Part, SpaceInfo, vector_id
+from semantic_recall.records import Part, SpaceInfo, vector_id
 from semantic_recall.stores import _scopes
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import one_per_message

@@ -12,12 +12,7 @@ from numpy.typing import NDArray
 from sqlalchemy import bindparam, select, update
 
 from semantic_recall.errors import StoreError
-from semantic_recall.protocols import (
-    IndexOperation,
-    MessageVectors,
-    Part,
-    PendingMessage,
-)
+from semantic_recall.records import IndexOperation, MessageVectors, Part, PendingMessage
 from semantic_recall.stores import _queues, _scopes
 from semantic_recall.stores._backend import NewVectors
 from semantic_recall.stores._database import UsesDatabase, retried

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, literal, select
 
-from semantic_recall.protocols import Part
+from semantic_recall.records import Part
 from semantic_recall.stores import _scopes
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import among

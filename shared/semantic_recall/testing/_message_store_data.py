@@ -9,13 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from semantic_recall.protocols import (
-    IndexOperation,
-    MessageRecord,
-    MessageStore,
-    MessageVectors,
-    Part,
-)
+from semantic_recall.protocols import MessageStore
+from semantic_recall.records import IndexOperation, MessageRecord, MessageVectors, Part
 from semantic_recall.types import Message, Scope, VectorSpace
 
 SPACE = VectorSpace("suite", 4)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from semantic_recall.errors import StoreClosedError, StoreError
-from semantic_recall.protocols import MessageStore, MessageVectors, Part, vector_id
+from semantic_recall.protocols import MessageStore
+from semantic_recall.records import MessageVectors, Part, vector_id
 from semantic_recall.testing._message_store_data import (
     ANNA,
     OTHER_SPACE,

@@ -21,7 +21,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from semantic_recall.protocols import MessageStore, Part, Stored
+from semantic_recall.protocols import MessageStore
+from semantic_recall.records import Part, Stored
 from semantic_recall.types import Scope
 
 pytest.register_assert_rewrite("semantic_recall.testing._message_store_work")
