@@ -32,6 +32,11 @@ class Parts:
 _URL = re.compile(r"postgres(ql)?(\+psycopg)?://")
 
 
+def is_database_url(path: str) -> bool:
+    """Tell whether `path` is the URL of a database and not a folder."""
+    return _URL.match(path) is not None
+
+
 def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | None) -> Parts:
     """Return the parts of the memory in a folder, which is created if it is missing.
 
@@ -44,7 +49,7 @@ def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | N
     """
     if isinstance(embedder, str):
         embedder = embedder_named(embedder)
-    if isinstance(path, str) and _URL.match(path):
+    if isinstance(path, str) and is_database_url(path):
         return _in_postgresql(path, embedder)
     return _in_folder(Path(path), embedder, index_name or DEFAULT_INDEX_NAME)
 

@@ -9,9 +9,9 @@ import operator
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, SupportsIndex, TypedDict, get_args
+from typing import Any, SupportsIndex, get_args
 
-from typing_extensions import Unpack
+from typing_extensions import TypedDict, Unpack
 
 from semantic_recall.errors import InvalidOptionError
 from semantic_recall.types import MessageRange, Ranking, ScopeKind, as_utc

@@ -51,6 +51,7 @@ class SemanticRecall(Turns):
         Args:
             path: The folder. It holds recall.sqlite3 (the truth) and chroma/ (the vector index).
                 Any number of processes may open it; one at a time writes the index for all.
+                Or a PostgreSQL URL (postgresql://...): everything is kept in that database.
             embedder: An `Embedder`; "wordllama" (default, offline), "multilingual" (needs the
                 extra) or "hash" (for tests); None searches by words alone.
             index_name: Names the collections of the vector index; made from the embedder's

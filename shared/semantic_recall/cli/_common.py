@@ -17,7 +17,7 @@ import typer
 from semantic_recall import SemanticRecall
 from semantic_recall.cli._output import fail, warn
 from semantic_recall.errors import InvalidScopeError, SemanticRecallError, StoreError
-from semantic_recall.opening import DATABASE
+from semantic_recall.opening import DATABASE, is_database_url
 from semantic_recall.types import ThreadInfo
 
 P = ParamSpec("P")
@@ -122,14 +122,14 @@ def memory_at(
     """Open a memory and close it afterwards.
 
     Args:
-        path: Its folder.
+        path: Its folder, or the URL of its PostgreSQL database.
         embedder: The embedder's name; None where nothing is searched or stored.
         create: Make a new one if there is none.
 
     Raises:
         StoreError: There is none, and `create` is not set.
     """
-    if not (create or Path(path, DATABASE).is_file()):
+    if not (create or is_database_url(path) or Path(path, DATABASE).is_file()):
         raise StoreError(
             f"there is no memory in {path} ({DATABASE} is missing); "
             "give its folder with --path or SEMANTIC_RECALL_PATH, or make one with "
