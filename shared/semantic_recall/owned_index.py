@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from semantic_recall.errors import IndexLockedError, SemanticRecallError, VectorIndexError
+from semantic_recall.forks import IMPORTING
 from semantic_recall.protocols import MessageStore, VectorIndex
 from semantic_recall.types import VectorSpace
 
@@ -60,7 +61,8 @@ class OwnedIndex:
         if self.index is not None or self._open_index is None:
             return self.index
         try:
-            index = self._open_index()
+            with IMPORTING:
+                index = self._open_index()
         except IndexLockedError as error:
             if not self._locked:
                 self._logger.info("%s", error)

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import TypeAlias
 
+from semantic_recall.forks import renew_in_child
 from semantic_recall.protocols import MessageStore
 from semantic_recall.records import ScopeState
 from semantic_recall.scope_view import ScopeView
@@ -30,12 +31,17 @@ class ScopeCache:
     def __init__(self, store: MessageStore, *, limit_bytes: int) -> None:
         self._store = store
         self._limit = limit_bytes
-        self._views: OrderedDict[_Key, ScopeView] = OrderedDict()
-        self._bytes = 0
         self.hits = 0
         """Looks that the kept views answered."""
         self.misses = 0
         """Looks for which the store was read, whole or for what was new."""
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin empty, with locks that nobody holds."""
+        self._views: OrderedDict[_Key, ScopeView] = OrderedDict()
+        self._bytes = 0
         self._lock = threading.Lock()
         self._loading = [threading.Lock() for _ in range(_LOAD_LOCKS)]
 

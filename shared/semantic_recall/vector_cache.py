@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.errors import InvalidOptionError
+from semantic_recall.forks import renew_in_child
 
 Side: TypeAlias = Literal["document", "query"]
 Key: TypeAlias = tuple[str, Side, bytes]
@@ -30,11 +31,16 @@ class VectorCache:
         if capacity < 0:
             raise InvalidOptionError(f"cache_entries must be 0 or more, not {capacity!r}")
         self._capacity = capacity
+        self.hits = 0
+        self.misses = 0
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin empty, with a lock that nobody holds."""
         self._lock = threading.Lock()
         self._entries: OrderedDict[Key, NDArray[np.float32]] = OrderedDict()
         self._vectors = 0
-        self.hits = 0
-        self.misses = 0
 
     def __len__(self) -> int:
         """Return how many vectors it holds."""

@@ -90,6 +90,8 @@ def shut(client: Client, folder: Folder | None, process: int) -> None:
         client.close()
         for session in _sessions(client):
             session.close()  # Chroma leaves its connections open
+        if folder is not None:
+            folder.blank()  # it may just have written new segments
     finally:
         if folder is not None:
             folder.release()
