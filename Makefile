@@ -41,5 +41,5 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet 'pip>=25.1'  # older ones know no dependency groups
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[all]' \
-		--group test --group lint --group bench
+		--group test --group lint --group docs --group bench
 	touch $@
