@@ -47,18 +47,19 @@ class SemanticRecallMemoryBlock(BaseMemoryBlock[str]):
 
     Args:
         recall: The opened memory.
-        resource_id: Whose conversations are searched and stored. Without one, only the session's.
-        thread_id: The conversation. Default: the `session_id` of the `Memory`.
-        options: How to recall. Default: the options of `recall`.
-        priority: 0 is never cut; default 1, cut when `Memory` runs out of tokens.
+        **data: The fields below.
     """
 
     name: str = "semantic_recall"
     description: str | None = "What was said earlier that matters for the user's message."
     priority: int = 1
+    """0 is never cut; 1 and more when `Memory` runs out of tokens, the lowest first."""
     resource_id: str | None = None
+    """Whose conversations are searched and stored. Without one, only the session's."""
     thread_id: str | None = None
+    """The conversation. Default: the `session_id` of the `Memory`."""
     options: SkipValidation[RecallOptions | None] = Field(default=None, exclude=True)
+    """How to recall. Default: the options of `recall`."""
 
     _recall: SemanticRecall = PrivateAttr()
     _overrides: RecallOverrides = PrivateAttr()

@@ -59,14 +59,7 @@ class SemanticRecallMemory(BaseMemory):
 
     Args:
         recall: The opened memory; one serves all users and threads of a process.
-        thread_id: The conversation. Default: a new one.
-        resource_id: Whose conversation it is. Without one, only this thread is recalled.
-        token_limit: The most tokens that `get` returns, images and tool calls included. When
-            space is short recall shrinks first, then history; the last turn always stays.
-        insert: Where the record of other conversations goes: the "system" message, or the "user"
-            message: for models that take one system message only, for prompt caching, and for a
-            `ReActAgent` without a system prompt, which drops memory's.
-        options: How to recall. Default: the options of `recall`.
+        **data: The fields below.
 
     Raises:
         ConfigurationError: An id or option cannot be used.
@@ -75,10 +68,18 @@ class SemanticRecallMemory(BaseMemory):
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     thread_id: str = Field(default_factory=lambda: uuid.uuid4().hex)
+    """The conversation. Default: a new one."""
     resource_id: str | None = None
+    """Whose conversation it is. Without one, only this thread is recalled."""
     token_limit: int = DEFAULT_TOKEN_LIMIT
+    """The most tokens that `get` returns, images and tool calls included. When space is short
+    recall shrinks first, then history; the last turn always stays."""
     insert: Insert = "system"
+    """Where the record of other conversations goes: the "system" message, or the "user" message:
+    for models that take one system message only, for prompt caching, and for a `ReActAgent`
+    without a system prompt, which drops memory's."""
     options: SkipValidation[RecallOptions | None] = None
+    """How to recall. Default: the options of `recall`."""
 
     _thread: Thread = PrivateAttr()
     _instance_id: str = PrivateAttr()

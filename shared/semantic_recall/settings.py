@@ -34,8 +34,11 @@ class Settings:
     timeout: float = 5.0
     """Seconds that a recall in front of a model may take before the turn goes on without it."""
     before_store: BeforeStore | None = None
+    """May change, drop or add messages before they are stored, or raise `AbortTurn`."""
     before_inject: BeforeInject | None = None
+    """May change or empty what was recalled before it reaches a prompt, or raise `AbortTurn`."""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("semantic_recall"))
+    """Gets the warnings; the default is the logger "semantic_recall"."""
     telemetry: Telemetry = field(default_factory=Telemetry)
     """Is told what the memory does; the default does nothing with it."""
 
