@@ -26,19 +26,15 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks._bm25 import bm25
 from benchmarks._end_to_end import StoredSamples
 from benchmarks._locomo import Question, Sample, read_samples
 from semantic_recall.context import Layout, context_bm25
 from semantic_recall.cues import role_asked_about
 from semantic_recall.embedders import EMBEDDER_NAMES, embedder_named
-from semantic_recall.postings import Postings, bm25
+from semantic_recall.postings import Postings
 from semantic_recall.protocols import Embedder
-from semantic_recall.ranking import (
-    RankingWeights,
-    dense_scores,
-    hybrid_scores,
-    prior_scores,
-)
+from semantic_recall.ranking import best_of_many, dense_scores, hybrid_scores, prior_scores
 from semantic_recall.terms import QUESTION, message_terms, text_terms
 from semantic_recall.windows import expand, merge
 
@@ -77,7 +73,7 @@ class SampleIndex:
 
     def lexical(self, question: Question) -> Floats:
         """Return the BM25 scores."""
-        return bm25([self._postings], text_terms(question.text), self._postings.lengths)
+        return bm25(self._postings, text_terms(question.text))
 
     def lexical_in_context(self, question: Question) -> Floats:
         """Return the BM25 scores that hear the neighbours too."""
@@ -104,20 +100,32 @@ def _dense(index: SampleIndex, question: Question) -> Floats:
     return dense_scores(index.dense(question), index.searchable)
 
 
-def _hybrid(weights: RankingWeights) -> Callable[[SampleIndex, Question], Floats]:
+def _hybrid(neighbour: float, thread: float) -> Callable[[SampleIndex, Question], Floats]:
     """Return the recipe before context: BM25 of the message alone, neighbours' scores added."""
 
     def scores(index: SampleIndex, question: Question) -> Floats:
-        return hybrid_scores(
+        mixed = hybrid_scores(
             index.dense(question),
             index.lexical(question),
             index.starts,
             index.searchable,
-            across_threads=True,
-            weights=weights,
+            across_threads=False,
         )
+        mixed += np.float32(neighbour) * better_neighbour(mixed, index.starts)
+        ends = np.append(index.starts[1:], len(mixed))
+        best = best_of_many(mixed, index.starts, ends, index.searchable)
+        return mixed + np.float32(thread) * np.repeat(best, ends - index.starts)
 
     return scores
+
+
+def better_neighbour(scores: Floats, starts: NDArray[np.int64]) -> Floats:
+    """Return max(s[i-1], s[i+1]) inside the thread; a missing neighbour counts as 0."""
+    before = np.concatenate([[np.float32(0)], scores[:-1]])
+    after = np.concatenate([scores[1:], [np.float32(0)]])
+    before[starts] = 0.0
+    after[starts[1:] - 1] = 0.0
+    return np.maximum(before, after)
 
 
 def _default(index: SampleIndex, question: Question) -> Floats:
@@ -146,8 +154,8 @@ def _ranked(
 PIPELINES = (
     Pipeline("dense, neighbours 1/1 (Mastra's method)", _ranked(_dense), neighbours=1),
     Pipeline("BM25", _ranked(SampleIndex.lexical), needs_embedder=False),
-    Pipeline("hybrid without smoothing", _ranked(_hybrid(RankingWeights(neighbour=0, thread=0)))),
-    Pipeline("hybrid with smoothing", _ranked(_hybrid(RankingWeights(neighbour=0.4, thread=0.3)))),
+    Pipeline("hybrid without smoothing", _ranked(_hybrid(0, 0))),
+    Pipeline("hybrid with smoothing", _ranked(_hybrid(0.4, 0.3))),
     Pipeline("default", _ranked(_default), needs_embedder=False),
 )
 

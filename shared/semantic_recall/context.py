@@ -99,8 +99,8 @@ def context_bm25(
     A message of a chat leaves out what was just said ("Did you like Rome?" - "Loved it!"). So it
     is searched as a document whose term counts are the weighted sum (`CONTEXT`) over the messages
     around it in its thread, as BM25F sums fields: Robertson, Zaragoza, Taylor, "Simple BM25
-    Extension to Multiple Weighted Fields" (CIKM 2004). No second index is needed. idf counts
-    messages, as in `bm25`.
+    Extension to Multiple Weighted Fields" (CIKM 2004). No second index is needed. idf is
+    ln(1 + (N - df + 0.5) / (df + 0.5)) over messages, which is never negative.
 
     Of a longer query only the 128 rarest terms count, which bounds the time.
 

@@ -1,4 +1,4 @@
-"""BM25 over an inverted index held in NumPy arrays.
+"""An inverted index held in NumPy arrays.
 
 A scope's terms are in one or more segments: a large one, and small ones for what was added since.
 Row numbers are slots in the order of arrival; the caller permutes scores into the order of the
@@ -7,9 +7,7 @@ conversation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,100 +113,6 @@ class Postings:
         """How many bytes the arrays take."""
         arrays = (self.terms, self.starts, self.rows, self.tfs, self.lengths)
         return sum(array.nbytes for array in arrays)
-
-
-def bm25(
-    postings: Sequence[Postings],
-    query_terms: NDArray[np.uint32],
-    lengths: NDArray[np.float32],
-    *,
-    n: int | None = None,
-    document_counts: Mapping[int, int] | None = None,
-    average: float | None = None,
-    k1: float = 1.2,
-    b: float = 0.75,
-) -> NDArray[np.float32]:
-    """Score every message by BM25; a term that the query repeats counts as often.
-
-    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with
-    idf = ln(1 + (N - df + 0.5) / (df + 0.5)), which is never negative.
-
-    Args:
-        postings: The segments of the scope; their rows do not overlap and are below `len(lengths)`.
-        query_terms: (q,) hashed terms, as from `terms.text_terms`.
-        lengths: (n,) how many terms each message has.
-        n: N, the number of messages; by default those with a term.
-        document_counts: df by term; by default counted in `postings`. Give these two and `average`
-            when `postings` holds only candidates out of a larger scope.
-        average: The mean length of a message; by default of those with a term.
-        k1: How slowly repetition saturates.
-        b: How much length counts, 0 to 1.
-
-    Returns:
-        (n,) float32, 0 for a message that shares no term with the query.
-    """
-    scores = np.zeros(len(lengths), dtype=np.float32)
-    terms, repeats = count_terms(query_terms)
-    found = find_terms(postings, terms) if terms else []
-    if not found:
-        return scores
-    known = int(np.count_nonzero(lengths)) if n is None or average is None else 0
-    if average is None:
-        average = float(lengths.sum(dtype=np.float64)) / max(known, 1)
-    weights = idf(found, terms, known if n is None else n, document_counts)
-    rows = np.concatenate([segment.rows[begin:end] for segment, _, begin, end in found])
-    tfs = np.concatenate([segment.tfs[begin:end] for segment, _, begin, end in found])
-    gain = np.repeat(
-        np.array(
-            [weights[term] * repeats[term] * (k1 + 1.0) for _, term, _, _ in found],
-            dtype=np.float32,
-        ),
-        [end - begin for _, _, begin, end in found],
-    )
-    tf = tfs.astype(np.float32)
-    norm = lengths[rows] * np.float32(k1 * b / max(average, 1e-9)) + np.float32(k1 * (1.0 - b))
-    gain *= tf / (tf + norm)
-    return np.bincount(rows, weights=gain, minlength=len(lengths)).astype(np.float32)
-
-
-Found = tuple[Postings, int, int, int]
-"""Segment, position of the term in the query, where its postings begin and end."""
-
-
-def count_terms(query_terms: NDArray[np.uint32]) -> tuple[list[int], list[int]]:
-    """Return the distinct terms of a query and how often each occurs."""
-    counts: dict[int, int] = {}
-    for term in query_terms.tolist():
-        counts[term] = counts.get(term, 0) + 1
-    return list(counts), list(counts.values())
-
-
-def find_terms(postings: Sequence[Postings], terms: Sequence[int]) -> list[Found]:
-    """Return where in the segments each of `terms` is."""
-    wanted = np.array(terms, dtype=np.uint32)
-    found: list[Found] = []
-    for segment in postings:
-        if not len(segment.terms):
-            continue
-        places = np.searchsorted(segment.terms, wanted)
-        places[places == len(segment.terms)] = 0
-        for term in np.flatnonzero(segment.terms[places] == wanted).tolist():
-            place = int(places[term])
-            begin, end = int(segment.starts[place]), int(segment.starts[place + 1])
-            found.append((segment, term, begin, end))
-    return found
-
-
-def idf(
-    found: Sequence[Found], terms: Sequence[int], n: int, known: Mapping[int, int] | None
-) -> list[float]:
-    """Return the idf of each term, from `known` document counts or from what was found."""
-    frequencies = [0] * len(terms)
-    for _, term, begin, end in found:
-        frequencies[term] += end - begin
-    if known is not None:
-        frequencies = [known.get(term, 0) for term in terms]
-    return [log1p((max(n - df, 0) + 0.5) / (df + 0.5)) for df in frequencies]
 
 
 def _heads(values: NDArray[np.uint64] | NDArray[np.uint32]) -> NDArray[np.int64]:

@@ -32,9 +32,6 @@ class RankingWeights:
 
     dense: float = 0.5
     """Weight of the cosine similarity; the rest of 1 is the weight of BM25."""
-    neighbour: float = 0.0
-    """How much of its better neighbour's score a message adds to its own; 0.4 is best with plain
-    `bm25`, none with `context_bm25`, which hears the neighbours' words already."""
     thread: float = 0.2
     """How much of the mean of its thread's three best a message adds, in resource scope."""
     answer: float = 0.1
@@ -58,19 +55,18 @@ def hybrid_scores(
     prior: NDArray[np.float32] | None = None,
     weights: RankingWeights = DEFAULT_WEIGHTS,
 ) -> NDArray[np.float32]:
-    """Score messages by meaning, words, neighbours and thread.
+    """Score messages by meaning, words and thread.
 
     Both kinds of score are scaled to 0..1 over the searchable messages and mixed; for a message
     without a vector the words count alone.
-    Then each adds a share of its better neighbour in the thread, and with `across_threads` a share
-    of the mean of its thread's three best (of all, in a thread with fewer). `prior` is added at
-    the end.
+    With `across_threads` each adds a share of the mean of its thread's three best (of all, in a
+    thread with fewer). `prior` is added at the end.
 
     Args:
         dense: (n,) cosine similarity to the query; NaN without a vector.
         lexical: (n,) BM25, >= 0, best from `context_bm25`.
         starts: (T,) the first position of each thread, strictly ascending from 0.
-        searchable: (n,) what can be a hit; the others count as 0 beside their neighbours.
+        searchable: (n,) what can be a hit; the others lend nothing to their thread.
         across_threads: True when the scope is a resource.
         prior: (n,) from `prior_scores`; None for none.
         weights: The weights.
@@ -81,8 +77,6 @@ def hybrid_scores(
     if not len(searchable):
         return np.zeros(0, dtype=np.float32)
     scores = _mixed(dense, lexical, searchable, np.float32(weights.dense))
-    if weights.neighbour:
-        scores += np.float32(weights.neighbour) * _better_neighbour(scores, starts)
     if across_threads and weights.thread:
         scores += np.float32(weights.thread) * _thread_best(scores, starts, searchable)
     if prior is not None:
@@ -202,20 +196,6 @@ def _scaled(values: NDArray[np.float32]) -> NDArray[np.float32]:
         scaled: NDArray[np.float32] = (values - low) / (high - low)
         return scaled
     return np.full(len(values), high > 0, dtype=np.float32)
-
-
-def _better_neighbour(
-    scores: NDArray[np.float32], starts: NDArray[np.int64]
-) -> NDArray[np.float32]:
-    """Return max(s[i-1], s[i+1]) inside the thread; a missing neighbour counts as 0."""
-    before = np.empty_like(scores)
-    before[1:] = scores[:-1]
-    before[starts] = 0.0
-    after = np.empty_like(scores)
-    after[:-1] = scores[1:]
-    # starts[0] - 1 is -1, the last position: it has no neighbour after it either.
-    after[starts - 1] = 0.0
-    return np.maximum(before, after, out=before)
 
 
 def _thread_best(

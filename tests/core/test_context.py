@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from semantic_recall import context
 from semantic_recall.context import CONTEXT, Layout, context_bm25
-from semantic_recall.postings import Postings, bm25
+from semantic_recall.postings import Postings
 
 Documents = list[list[int]]
 HEARD = ((0, 1.0), *CONTEXT)
@@ -105,14 +105,6 @@ def test_blocks_do_not_change_the_scores(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(context, "_CELLS", 1)
         assert scored(*conversation, query) == pytest.approx(whole, rel=1e-4, abs=1e-6)
-
-
-def test_messages_alone_in_their_threads_have_plain_bm25() -> None:
-    texts = [[1, 2], [2], [3, 3, 2]]
-    terms = np.array([term for text in texts for term in text], dtype=np.uint32)
-    postings = Postings.build(terms, np.array([2, 1, 3]))
-    expected = bm25([postings], np.array([2, 3], dtype=np.uint32), postings.lengths)
-    assert scored(texts, [1, 1, 1], [0, 1, 2], [2, 3]) == pytest.approx(expected.tolist())
 
 
 def test_an_answer_is_found_by_the_words_of_its_question() -> None:

@@ -1,45 +1,21 @@
 from __future__ import annotations
 
-import math
 from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from semantic_recall.postings import Postings, bm25
+from semantic_recall.postings import Postings
 
 Documents = list[list[int]]
 documents = st.lists(st.lists(st.integers(0, 12) | st.just(2**32 - 1), max_size=8), max_size=12)
-queries = st.lists(st.integers(0, 14), max_size=5)
 
 
 def build(texts: Documents, first_row: int = 0) -> Postings:
     terms = np.array([term for text in texts for term in text], dtype=np.uint32)
     return Postings.build(terms, np.array([len(t) for t in texts], dtype=np.int64), first_row)
-
-
-def lengths_of(texts: Documents) -> NDArray[np.float32]:
-    return np.array([len(text) for text in texts], dtype=np.float32)
-
-
-def plain_bm25(texts: Documents, query: list[int], k1: float = 1.2, b: float = 0.75) -> list[float]:
-    known = [text for text in texts if text]
-    average = sum(map(len, known)) / max(len(known), 1)
-    scores = []
-    for text in texts:
-        tf = Counter(text)
-        score = 0.0
-        for term in query:
-            df = sum(term in other for other in texts)
-            idf = math.log(1 + (len(known) - df + 0.5) / (df + 0.5))
-            if tf[term]:
-                norm = k1 * (1 - b + b * len(text) / average)
-                score += idf * tf[term] * (k1 + 1) / (tf[term] + norm)
-        scores.append(score)
-    return scores
 
 
 @given(documents)
@@ -67,44 +43,6 @@ def test_merging_is_building_at_once(first: Documents, second: Documents, gap: i
             one, other = getattr(merged, name), getattr(whole, name)
             assert one.dtype == other.dtype
             assert one.tolist() == other.tolist()
-
-
-@given(documents, queries, st.integers(0, 12), st.floats(0, 3), st.floats(0, 1))
-def test_bm25_is_the_formula(
-    texts: Documents, query: list[int], cut: int, k1: float, b: float
-) -> None:
-    cut = min(cut, len(texts))
-    segments = [build(texts[:cut]), build(texts[cut:], cut)]
-    scores = bm25(segments, np.array(query, dtype=np.uint32), lengths_of(texts), k1=k1, b=b)
-    assert scores.dtype == np.float32
-    assert scores.tolist() == pytest.approx(plain_bm25(texts, query, k1, b), rel=1e-4, abs=1e-6)
-
-
-@given(documents, queries)
-def test_given_statistics_stand_for_the_scope(texts: Documents, query: list[int]) -> None:
-    whole = [*texts, [1, 2], [2, 3], [3, 3, 4]]
-    counts = {term: sum(term in text for text in whole) for term in range(15)}
-    known = [text for text in whole if text]
-    scores = bm25(
-        [build(texts)],
-        np.array(query, dtype=np.uint32),
-        lengths_of(texts),
-        n=len(known),
-        document_counts=counts,
-        average=sum(map(len, known)) / len(known),
-    )
-    expected = plain_bm25(whole, query)[: len(texts)]
-    assert scores.tolist() == pytest.approx(expected, rel=1e-4, abs=1e-6)
-
-
-def test_nothing_to_search() -> None:
-    none = np.zeros(0, dtype=np.uint32)
-    assert bm25([], none, np.zeros(0, dtype=np.float32)).tolist() == []
-    assert bm25([build([[1]])], none, lengths_of([[1]])).tolist() == [0.0]
-    assert bm25([build([[], []])], np.array([1], np.uint32), lengths_of([[], []])).tolist() == [
-        0,
-        0,
-    ]
 
 
 def test_wrong_counts_and_overlapping_rows_are_refused() -> None:

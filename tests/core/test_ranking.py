@@ -23,10 +23,6 @@ NAN = float("nan")
 INF = float("inf")
 
 
-SMOOTHING = RankingWeights(neighbour=0.4, thread=0.3)
-"""Weights that use every ingredient."""
-
-
 def floats(*values: float) -> Floats:
     return np.array(values, dtype=np.float32)
 
@@ -60,14 +56,10 @@ def plain_hybrid(
     at = 0
     for size in sizes:
         mine = base[at : at + size]
-        smooth = [
-            s + 0.4 * max(mine[i - 1] if i else 0.0, mine[i + 1] if i + 1 < size else 0.0)
-            for i, s in enumerate(mine)
-        ]
         allowed = searchable[at : at + size]
-        best = sorted((s for s, a in zip(smooth, allowed, strict=True) if a), reverse=True)[:3]
-        bonus = 0.3 * sum(best) / len(best) if across and best else 0.0
-        scores += [s + bonus if a else -INF for s, a in zip(smooth, allowed, strict=True)]
+        best = sorted((s for s, a in zip(mine, allowed, strict=True) if a), reverse=True)[:3]
+        bonus = 0.2 * sum(best) / len(best) if across and best else 0.0
+        scores += [s + bonus if a else -INF for s, a in zip(mine, allowed, strict=True)]
         at += size
     return scores
 
@@ -92,9 +84,7 @@ def test_hybrid_is_the_recipe(
     starts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, dtype=np.int64)
     given_dense, given_lexical = floats(*dense), floats(*lexical)
     allowed = np.array(searchable, dtype=np.bool_)
-    scores = hybrid_scores(
-        given_dense, given_lexical, starts, allowed, across_threads=across, weights=SMOOTHING
-    )
+    scores = hybrid_scores(given_dense, given_lexical, starts, allowed, across_threads=across)
     assert scores.dtype == np.float32
     expected = plain_hybrid(dense, lexical, sizes, searchable, across)
     assert scores.tolist() == pytest.approx(expected, abs=1e-5)
@@ -110,9 +100,7 @@ def test_tiny_memories() -> None:
     assert np.isfinite(one).all()
     two = hybrid_scores(floats(0.1, 0.4), floats(0, 0), start, yes(2), across_threads=True)
     assert two[1] > two[0]
-    words = hybrid_scores(
-        floats(NAN, NAN), floats(0, 2), start, yes(2), across_threads=False, weights=SMOOTHING
-    )
+    words = hybrid_scores(floats(NAN, NAN), floats(0, 2), start, yes(2), across_threads=True)
     assert words[1] > words[0] > 0
     equal = hybrid_scores(floats(0.3, 0.3), floats(1, 1), start, yes(2), across_threads=False)
     assert equal[0] == equal[1]
@@ -124,14 +112,13 @@ def test_a_thread_never_lends_to_another() -> None:
         floats(0, 5, 0),
         np.array([0, 2]),
         yes(3),
-        across_threads=False,
-        weights=SMOOTHING,
+        across_threads=True,
     )
-    assert scores.tolist() == pytest.approx([0.4, 1.0, 0.0])
+    assert scores.tolist() == pytest.approx([0.1, 1.1, 0.0])
 
 
 def test_weights_change_the_mixture() -> None:
-    weights = RankingWeights(dense=1.0, neighbour=0.0, thread=0.0)
+    weights = RankingWeights(dense=1.0, thread=0.0)
     scores = hybrid_scores(
         floats(0, 0.5, 1),
         floats(9, 0, 0),
