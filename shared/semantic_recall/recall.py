@@ -20,7 +20,7 @@ from semantic_recall.records import Progress
 from semantic_recall.result import Recall
 from semantic_recall.settings import Settings
 from semantic_recall.turns import Turns
-from semantic_recall.types import Message, ResourceInfo, ThreadInfo, Vector
+from semantic_recall.types import Message, ResourceInfo, Scope, ThreadInfo, Vector
 
 
 class SemanticRecall(Turns):
@@ -81,6 +81,28 @@ class SemanticRecall(Turns):
             StoreError: The database failed.
         """
         return self._store.setting("memory_id", uuid.uuid4().hex)
+
+    def find(
+        self, ids: Sequence[str], *, thread_id: str | None = None, resource_id: str | None = None
+    ) -> list[Message]:
+        """Return the messages with these ids, in the order in which they were stored.
+
+        Ids that no message has are left out; one may stand in several threads of a resource.
+
+        Raises:
+            InvalidScopeError: Neither thread_id nor resource_id was given.
+            StoreError: The database failed.
+        """
+        scope = Scope(resource_id, thread_id)
+        found = self._store.keys(scope, list(dict.fromkeys(ids)))
+        messages = self._store.fetch(scope, [key for keys in found.values() for key in keys])
+        return [messages[key] for key in sorted(messages)]
+
+    async def afind(
+        self, ids: Sequence[str], *, thread_id: str | None = None, resource_id: str | None = None
+    ) -> list[Message]:
+        """Do what `find` does, without blocking the event loop."""
+        return await asyncio.to_thread(self.find, ids, thread_id=thread_id, resource_id=resource_id)
 
     async def aremember(
         self,
