@@ -114,7 +114,10 @@ def test_only_code_and_samples_are_shipped(files: list[str]) -> None:
         for name in files
         if not name.endswith((".py", "/py.typed")) and ".dist-info/" not in name
     }
-    assert {name.rpartition("/")[0] for name in others} == {"semantic_recall/samples"}
+    assert {name.rpartition("/")[0] for name in others} == {
+        "semantic_recall/inspector/static",
+        "semantic_recall/samples",
+    }
     assert not [name for name in files if "/tests/" in name or "conftest" in name]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from semantic_recall.cli import calibrate, demo, doctor, mcp, reading, transfer, upkeep
+from semantic_recall.cli import calibrate, demo, doctor, inspect, mcp, reading, transfer, upkeep
 
 __all__ = ["app", "main"]
 
@@ -42,6 +42,7 @@ app.command("reindex")(upkeep.reindex)
 app.command("verify", epilog=_EPILOG)(upkeep.verify)
 app.command("calibrate")(calibrate.calibrate)
 app.command("doctor", epilog=_EPILOG)(doctor.doctor)
+app.command("inspect")(inspect.inspect)
 app.command("forget")(upkeep.forget)
 app.command("mcp")(mcp.mcp)
 app.command("export")(transfer.export)
