@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log1p
@@ -116,9 +117,7 @@ def context_bm25(
         (n,) float32 in conversation order; 0 where neither a message nor one of those around it
         shares a term with the query.
     """
-    counts: dict[int, int] = {}
-    for term in query_terms.tolist():
-        counts[term] = counts.get(term, 0) + 1
+    counts = Counter(query_terms.tolist())
     found, frequencies = _found(postings, np.array(list(counts), dtype=np.uint32))
     size = len(layout.norm)
     scores = np.zeros(size, dtype=np.float32)
@@ -131,12 +130,16 @@ def context_bm25(
             (layout.k1 + 1.0) * rare * times
             for rare, times in zip(rarity, counts.values(), strict=True)
         ]
-        chosen = sorted(range(len(gains)), key=lambda term: -rarity[term])[:_MAX_TERMS]
         lines = max(_CELLS // size, 1)
-        for first in range(0, len(chosen), lines):
-            block = chosen[first : first + lines]
-            gain = np.array([gains[term] for term in block], dtype=np.float32)
-            scores += gain @ _saturated(found, block, len(gains), layout)
+        if len(gains) <= min(lines, _MAX_TERMS):  # as with most queries: all terms at once
+            scores = np.array(gains, dtype=np.float32) @ _saturated(found, len(gains), layout)
+        else:
+            chosen = sorted(range(len(gains)), key=lambda term: -rarity[term])[:_MAX_TERMS]
+            for first in range(0, len(chosen), lines):
+                block = chosen[first : first + lines]
+                gain = np.array([gains[term] for term in block], dtype=np.float32)
+                parts = [part.only(block, len(gains)) for part in found]
+                scores += gain @ _saturated(parts, len(block), layout)
     return scores[layout.spots]
 
 
@@ -152,6 +155,14 @@ class _Found:
     sizes: NDArray[np.int64]
     """(f,) how many there are."""
 
+    def only(self, block: Sequence[int], terms: int) -> _Found:
+        """Return the same for the terms of `block` alone, as places in it."""
+        line_of = np.full(terms, -1, dtype=np.int64)
+        line_of[block] = np.arange(len(block))
+        lines = line_of[self.terms]
+        wanted = lines >= 0
+        return _Found(self.segment, lines[wanted], self.begins[wanted], self.sizes[wanted])
+
 
 def _found(
     postings: Sequence[Postings], terms: NDArray[np.uint32]
@@ -162,8 +173,8 @@ def _found(
     for segment in postings:
         if not len(segment.terms):
             continue
-        places = np.minimum(np.searchsorted(segment.terms, terms), len(segment.terms) - 1)
-        here = np.flatnonzero(segment.terms[places] == terms)
+        places = np.minimum(segment.terms.searchsorted(terms), len(segment.terms) - 1)
+        (here,) = (segment.terms[places] == terms).nonzero()
         if len(here):
             places = places[here]
             begins = segment.starts[places]
@@ -173,26 +184,17 @@ def _found(
     return found, frequencies.tolist()
 
 
-def _saturated(
-    found: Sequence[_Found],
-    block: Sequence[int],
-    terms: int,
-    layout: Layout,
-) -> NDArray[np.float32]:
-    """Return tf / (tf + norm) with counts heard over the context: a line per term of `block`."""
-    line_of = np.full(terms, -1, dtype=np.int64)
-    line_of[block] = np.arange(len(block))
-    tfs = np.zeros((len(block), len(layout.norm)), dtype=np.float32)
+def _saturated(found: Sequence[_Found], terms: int, layout: Layout) -> NDArray[np.float32]:
+    """Return tf / (tf + norm) with counts heard over the context: a line per term."""
+    tfs = np.zeros((terms, len(layout.norm)), dtype=np.float32)
     for part in found:
-        lines, begins, sizes = line_of[part.terms], part.begins, part.sizes
-        if len(block) < terms:
-            wanted = lines >= 0
-            lines, begins, sizes = lines[wanted], begins[wanted], sizes[wanted]
         # The postings of all terms in one go: begin, begin + 1, ... of each, one after another.
-        ends = np.cumsum(sizes)
-        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(begins - ends + sizes, sizes)
+        ends = part.sizes.cumsum()
+        if not len(ends):
+            continue
+        places = np.arange(ends[-1]) + (part.begins - ends + part.sizes).repeat(part.sizes)
         spots = layout.spot_of[part.segment.rows[places]]
-        tfs[np.repeat(lines, sizes), spots] = part.segment.tfs[places]
+        tfs[part.terms.repeat(part.sizes), spots] = part.segment.tfs[places]
     # Every line ends in a gap: shifted as one long line, none reaches a message of the next.
     heard = _over_context(tfs.reshape(-1)).reshape(tfs.shape)
     heard /= heard + layout.norm

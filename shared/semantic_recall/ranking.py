@@ -113,9 +113,18 @@ def prior_scores(
     asked[starts] = False
     scores: NDArray[np.float32] = np.float32(weights.answer) * asked.astype(np.float32)
     scores -= np.float32(weights.question) * questions
-    if favoured is not None:
-        scores += np.float32(weights.role) * favoured
-    return scores
+    return scores if favoured is None else favour(scores, favoured, weights=weights)
+
+
+def favour(
+    prior: NDArray[np.float32],
+    favoured: NDArray[np.bool_],
+    *,
+    weights: RankingWeights = DEFAULT_WEIGHTS,
+) -> NDArray[np.float32]:
+    """Return `prior` with what the favoured messages gain; a scope's own can be kept so."""
+    raised: NDArray[np.float32] = prior + np.float32(weights.role) * favoured
+    return raised
 
 
 def dense_scores(dense: NDArray[np.float32], searchable: NDArray[np.bool_]) -> NDArray[np.float32]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.context import Layout, context_bm25
+from semantic_recall.ranking import prior_scores
 from semantic_recall.records import ScopeRows
 from semantic_recall.segments import Segment, compacted, segment_of
 from semantic_recall.terms import QUESTION
@@ -47,8 +48,8 @@ class ScopeView:
     """(T,) position of each thread's first message."""
     order: NDArray[np.int64]
     """(n,) the slot of each position."""
-    questions: NDArray[np.bool_]
-    """(n,) which messages ask something."""
+    prior: NDArray[np.float32]
+    """(n,) what speaks for each message whatever is asked, see `ranking.prior_scores`."""
     lengths: NDArray[np.float32]
     """(n,) terms of each message, by slot."""
     layout: Layout
@@ -164,7 +165,7 @@ class ScopeView:
         """Bytes held by the arrays."""
         arrays = (
             self.keys, self.threads, self.created_at, self.searchable, self.digests, self.roles,
-            self.repeated, self.starts, self.order, self.questions, self.lengths, self.has_vector,
+            self.repeated, self.starts, self.order, self.prior, self.lengths, self.has_vector,
         )  # fmt: skip
         own = sum(array.nbytes for array in arrays) + self.layout.nbytes
         return own + sum(segment.nbytes for segment in self.segments)
@@ -231,7 +232,7 @@ def _arranged(
         role_names=role_names,
         starts=starts,
         order=order,
-        questions=_marked(len(keys), np.concatenate(asking))[order],
+        prior=prior_scores(starts, _marked(len(keys), np.concatenate(asking))[order]),
         lengths=lengths,
         layout=Layout.of(lengths, order, starts),
         has_vector=has_vector,

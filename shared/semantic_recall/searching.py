@@ -19,7 +19,7 @@ from semantic_recall.context import HEARD_AFTER, HEARD_BEFORE
 from semantic_recall.filtering import BELOW_THRESHOLD, filtered, positions_of, with_metadata
 from semantic_recall.options import RecallOptions
 from semantic_recall.protocols import MessageStore, VectorIndex
-from semantic_recall.ranking import dense_scores, hybrid_scores, prior_scores, select
+from semantic_recall.ranking import dense_scores, favour, hybrid_scores, select
 from semantic_recall.records import ScopeState, vector_key
 from semantic_recall.scope_cache import ScopeCache
 from semantic_recall.scope_view import ScopeView
@@ -136,13 +136,14 @@ class Searcher:
         if options.ranking == "dense":
             scores = dense_scores(dense, view.searchable)
         else:
+            favoured = view.of_role(query.role)
             scores = hybrid_scores(
                 dense,
                 lexical,
                 view.starts,
                 view.searchable,
                 across_threads=scope.thread_id is None,
-                prior=prior_scores(view.starts, view.questions, view.of_role(query.role)),
+                prior=view.prior if favoured is None else favour(view.prior, favoured),
             )
         excluded = self._excluded(scope, view, query, options, thread)
         matching = None

@@ -9,14 +9,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 from sqlalchemy import exc
 from sqlalchemy.pool import Pool
 
 from semantic_recall.errors import StoreClosedError, StoreError
-from semantic_recall.stores._backend import Backend, Cursor
+from semantic_recall.stores._backend import Backend
 from semantic_recall.stores._statements import Transaction
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -80,17 +80,13 @@ class Database:
         self._closed = False
         _OPEN.add(self)
 
-    @contextmanager
-    def glance(self) -> Iterator[Transaction]:
+    def glance(self) -> AbstractContextManager[Transaction]:
         """Open a connection for a single statement that reads; it is a snapshot by itself."""
-        with self._cursor(reads=True) as cursor:
-            yield Transaction(cursor, self._backend)
+        return self._transaction(reads=True)
 
-    @contextmanager
-    def read(self) -> Iterator[Transaction]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """Open a snapshot to read from."""
-        with self._cursor(self._backend.begin_read, reads=True) as cursor:
-            yield Transaction(cursor, self._backend)
+        return self._transaction(self._backend.begin_read, reads=True)
 
     @contextmanager
     def write(self, *, alone: bool = False) -> Iterator[Transaction]:
@@ -100,20 +96,20 @@ class Database:
             alone: Let no other write at the same time, in any process.
         """
         begin = self._backend.begin_alone if alone else self._backend.begin_write
-        with self._writer(), self._cursor(begin) as cursor:
-            yield Transaction(cursor, self._backend)
+        with self._writer(), self._transaction(begin) as tx:
+            yield tx
 
     @contextmanager
     def migrate(self) -> Iterator[Transaction]:
         """Open a write transaction beside which no other migrates."""
-        with self._writer(), self._cursor(self._backend.begin_migration, batch=False) as cursor:
-            yield Transaction(cursor, self._backend)
+        with self._writer(), self._transaction(self._backend.begin_migration, batch=False) as tx:
+            yield tx
 
     @contextmanager
     def bare(self) -> Iterator[Transaction]:
         """Open a connection without a transaction, for VACUUM and checkpoints."""
-        with self._writer(), self._cursor() as cursor:
-            yield Transaction(cursor, self._backend)
+        with self._writer(), self._transaction() as tx:
+            yield tx
 
     def close(self) -> None:
         """Release every connection; closing twice is fine."""
@@ -134,10 +130,10 @@ class Database:
         return self._lock if self._backend.one_writer else nullcontext()
 
     @contextmanager
-    def _cursor(
+    def _transaction(
         self, begin: Sequence[str] = (), *, reads: bool = False, batch: bool = True
-    ) -> Iterator[Cursor]:
-        """Lend a cursor; the one place where driver errors become ours."""
+    ) -> Iterator[Transaction]:
+        """Lend a connection; the one place where driver errors become ours."""
         if self._closed:
             raise StoreClosedError(f"the message store {self.name} is closed")
         ending = lost = False
@@ -148,7 +144,7 @@ class Database:
             with self._backend.batch(connection.dbapi_connection, batch and bool(begin)) as cursor:
                 for statement in begin:
                     cursor.execute(statement)
-                yield cursor
+                yield Transaction(cursor, self._backend)
                 ending = True
                 if begin:
                     cursor.execute("ROLLBACK" if reads else "COMMIT")

@@ -60,7 +60,7 @@ def to_microseconds(moment: datetime) -> int:
 
 def from_microseconds(value: int) -> datetime:
     """Undo `to_microseconds`; the result is in UTC."""
-    return _EPOCH + timedelta(microseconds=value)
+    return _EPOCH + timedelta(0, 0, value)  # by place: by name takes half as long again
 
 
 def _plain(value: object, depth: int) -> object:
