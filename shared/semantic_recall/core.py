@@ -83,8 +83,7 @@ class RecallCore:
             self._vectorizer,
             searcher,
             secret=bytes.fromhex(store.setting("fence_secret", secrets.token_hex(16))),
-            logger=log,
-            telemetry=telemetry,
+            settings=settings,
         )
         self._eraser = Eraser(store, self._vectorizer, self._indexer, self._cache, telemetry, log)
         vectors = None if self._vectorizer is None else self._vectorizer.cache

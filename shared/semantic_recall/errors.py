@@ -12,6 +12,7 @@
     │   └── IndexLockedError              another process owns the embedded vector index
     ├── EmbedderError                     the embedder failed; the messages stay stored and pending
     │   └── InvalidVectorError            the embedder gave a vector that cannot be used
+    ├── RerankerError                 the reranker failed, or its scores cannot be used
     ├── VectorSpaceMismatchError          the memory was embedded by another embedder
     ├── ImportFormatError                 a file to import is not in a known format
     └── AbortTurn                         raised by a hook to stop the turn
@@ -66,6 +67,10 @@ class EmbedderError(SemanticRecallError):
 
 class InvalidVectorError(EmbedderError):
     """The embedder gave a vector with NaN or infinity, only zeros, or another length."""
+
+
+class RerankerError(SemanticRecallError):
+    """The reranker failed, or its scores cannot be used; in front of a model the order stays."""
 
 
 class VectorSpaceMismatchError(SemanticRecallError):

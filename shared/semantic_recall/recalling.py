@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from semantic_recall.assembling import Plan, assembled, planned
 from semantic_recall.cues import role_asked_about
 from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
 from semantic_recall.formatting import format_message
-from semantic_recall.indexed_text import digest, spoken
+from semantic_recall.indexed_text import digest, indexed_text, spoken
 from semantic_recall.options import RecallOptions
 from semantic_recall.protocols import MessageStore
+from semantic_recall.reranking import Reranking, best_by
 from semantic_recall.result import Recall
 from semantic_recall.searching import Found, Query, Searcher
+from semantic_recall.settings import Settings
 from semantic_recall.telemetry import Telemetry, Told
 from semantic_recall.terms import text_terms
 from semantic_recall.tokens import count_tokens
@@ -38,7 +43,8 @@ class Question:
     thread_id: str | None
     resource_id: str | None
     words_suffice: bool = False
-    """In front of a model: a failing embedder costs the vectors, not the recall."""
+    """In front of a model: a failing embedder costs the vectors, a failing reranker its order, and
+    neither the recall."""
 
     @property
     def scope(self) -> Scope:
@@ -64,6 +70,19 @@ class Question:
         return bool(self.text.strip()) and options.top_k > 0 and room
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """What a reranker has to read before the recall can go on."""
+
+    reranking: Reranking
+    texts: list[str]
+
+
+_Steps: TypeAlias = Generator[_Candidates, "NDArray[np.float32] | None", Recall]
+"""Is sent the scores of the candidates (None: the order stays), and ends with the recall. So sync
+and async recall share everything but the call of the reranker."""
+
+
 class Recaller:
     """Answers questions over one memory.
 
@@ -72,8 +91,7 @@ class Recaller:
         vectorizer: Embeds questions; None searches by words alone.
         searcher: Finds positions.
         secret: Makes the fence of the prompt block unpredictable.
-        logger: Where a failing embedder is reported.
-        telemetry: Is told of every recall.
+        settings: The reranker, the logger, and the telemetry, which is told of every recall.
     """
 
     def __init__(
@@ -83,16 +101,17 @@ class Recaller:
         searcher: Searcher,
         *,
         secret: bytes,
-        logger: logging.Logger,
-        telemetry: Telemetry,
+        settings: Settings,
     ) -> None:
         self._secret = secret
         self._store = store
         self._vectorizer = vectorizer
         self._searcher = searcher
-        self._logger = logger
-        self._telemetry = telemetry
-        self._untold = type(telemetry) is Telemetry
+        self._logger = settings.logger
+        self._telemetry = settings.telemetry
+        self._untold = type(settings.telemetry) is Telemetry
+        reranker = settings.reranker
+        self._reranking = None if reranker is None else Reranking(reranker, settings)
 
     def recall(self, question: Question, vector: Vector | None) -> Recall:
         """Return what the question brings back; `vector` is its embedding if it is known."""
@@ -104,7 +123,7 @@ class Recaller:
         return recall
 
     async def arecall(self, question: Question, vector: Vector | None) -> Recall:
-        """Do the same with one thread hop, awaiting a natively async embedder before it."""
+        """Do the same with one thread hop, and one more for each native async part awaited."""
         with self._telling(question) as told:
             recall = await self._arecall(question, vector)
             told(recall)
@@ -129,19 +148,29 @@ class Recaller:
         return self._searched(question, scope, vector, {"embed": _milliseconds(started)})
 
     async def _arecall(self, question: Question, vector: Vector | None) -> Recall:
-        vectorizer = self._vectorizer
-        if vectorizer is None or vector is not None or not vectorizer.is_async:
+        reranking, vectorizer = self._reranking, self._vectorizer
+        native = vectorizer is not None and vector is None and vectorizer.is_async
+        if not native and not (reranking is not None and reranking.is_async):
             return await asyncio.to_thread(self._recall, question, vector)
         scope = question.scope
         if not question.finds_something:
             return self._nothing(question)
         started = time.perf_counter()
-        try:
-            vector = await vectorizer.aquery(question.text)
-        except EmbedderError as error:
-            self._go_on_without(error, question)
-        timings = {"embed": _milliseconds(started)}
-        return await asyncio.to_thread(self._searched, question, scope, vector, timings)
+        if vectorizer is not None and vector is None:
+            try:
+                vector = await vectorizer.aquery(question.text)
+            except EmbedderError as error:
+                self._go_on_without(error, question)
+        elif vector is not None:
+            vector = self._checked(vector)
+        steps = self._steps(question, scope, vector, {"embed": _milliseconds(started)})
+        step = await asyncio.to_thread(_advanced, steps, None)
+        while isinstance(step, _Candidates):
+            scores = await step.reranking.ascores(
+                question.text, step.texts, fails_open=question.words_suffice
+            )
+            step = await asyncio.to_thread(_advanced, steps, scores)
+        return step
 
     def _go_on_without(self, error: EmbedderError, question: Question) -> None:
         self._telemetry.embedder_failed("query", error)
@@ -160,8 +189,22 @@ class Recaller:
     def _searched(
         self, question: Question, scope: Scope, vector: Vector | None, timings: dict[str, float]
     ) -> Recall:
+        steps = self._steps(question, scope, vector, timings)
+        step = _advanced(steps, None)
+        while isinstance(step, _Candidates):
+            scores = step.reranking.scores(
+                question.text, step.texts, fails_open=question.words_suffice
+            )
+            step = _advanced(steps, scores)
+        return step
+
+    def _steps(
+        self, question: Question, scope: Scope, vector: Vector | None, timings: dict[str, float]
+    ) -> _Steps:
         started = time.perf_counter()
-        options = question.options
+        options = wide = question.options
+        if self._reranking is not None:
+            wide = options.replace(top_k=max(options.top_k, self._reranking.candidates))
         as_indexed = spoken("user", question.text)
         query = Query(
             vector=vector,
@@ -172,10 +215,14 @@ class Recaller:
         space = None if self._vectorizer is None else self._vectorizer.space
         recall, version = self._nothing(question), None
         for attempt in range(_ATTEMPTS):
-            found = self._searcher.search(scope, space, query, options, thread=question.thread)
-            timings["search"] = _milliseconds(started)
+            found = self._searcher.search(scope, space, query, wide, thread=question.thread)
+            timings["search"] = _milliseconds(started) - timings.get("rerank", 0.0)
             if found is None:
                 break
+            if self._reranking is not None:
+                before = time.perf_counter()
+                found = yield from self._reranked(self._reranking, scope, found, options.top_k)
+                timings["rerank"] = timings.get("rerank", 0.0) + _milliseconds(before)
             version = found.view.version
             plan = planned(found, MessageRange.of(options.message_range))
             fetched = self._store.fetch(scope, plan.keys)
@@ -183,9 +230,28 @@ class Recaller:
                 continue
             recall = self._within_budget(question, found, plan, fetched)
             break
-        timings["fetch"] = _milliseconds(started) - timings["search"]
+        known = timings["search"] + timings.get("rerank", 0.0)
+        timings["fetch"] = _milliseconds(started) - known
         timings["total"] = timings["embed"] + _milliseconds(started)
         return replace(recall, timings=timings, version=version)
+
+    def _reranked(
+        self, reranking: Reranking, scope: Scope, found: Found, top_k: int
+    ) -> Generator[_Candidates, NDArray[np.float32] | None, Found]:
+        """Return what was found with its best hits in the reranker's order and by its scores."""
+        keys = found.view.keys[found.hits].tolist()
+        messages = self._store.fetch(scope, keys)
+        there = [place for place, key in enumerate(keys) if key in messages]
+        hits = [found.hits[place] for place in there]
+        texts = [indexed_text(messages[keys[place]]) for place in there]
+        scores = (yield _Candidates(reranking, texts)) if texts else None
+        if scores is None:
+            return replace(found, hits=hits[:top_k])
+        order = best_by(scores, top_k)
+        best = [hits[place] for place in order]
+        theirs = np.full_like(found.scores, np.nan)
+        theirs[best] = scores[order]
+        return replace(found, hits=best, scores=theirs)
 
     def _within_budget(
         self, question: Question, found: Found, plan: Plan, fetched: Mapping[int, Message]
@@ -207,6 +273,15 @@ class Recaller:
             resource_id=question.resource_id,
             secret=self._secret,
         )
+
+
+def _advanced(steps: _Steps, scores: NDArray[np.float32] | None) -> _Candidates | Recall:
+    """Go on until the next candidates, or to the end."""
+    try:
+        return steps.send(scores)
+    except StopIteration as end:  # which no future can hold
+        recall: Recall = end.value
+        return recall
 
 
 def _tokens(recalled: RecalledMessage) -> int:

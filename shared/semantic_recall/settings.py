@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from semantic_recall.errors import InvalidOptionError
 from semantic_recall.result import Recall
@@ -15,6 +19,10 @@ BeforeStore = Callable[[Sequence[Message]], Sequence[Message]]
 """May change, drop or add messages before they are stored, or raise `AbortTurn`."""
 BeforeInject = Callable[[Recall], Recall]
 """May change or empty what was recalled before it reaches a prompt, or raise `AbortTurn`."""
+Scores: TypeAlias = Sequence[float] | NDArray[np.floating]
+Reranker: TypeAlias = Callable[[str, Sequence[str]], Scores | Awaitable[Scores]]
+"""Takes the query and the candidates as "speaker: text", and returns a number for each, higher for
+better, on any scale; sync or async. Several threads may call it at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,11 @@ class Settings:
     """May change, drop or add messages before they are stored, or raise `AbortTurn`."""
     before_inject: BeforeInject | None = None
     """May change or empty what was recalled before it reaches a prompt, or raise `AbortTurn`."""
+    reranker: Reranker | None = None
+    """Orders the best candidates anew, before neighbours are added. If it fails or takes more than
+    half of `timeout` in front of a model, the order stays as it was."""
+    rerank_candidates: int = 50
+    """How many of the best the reranker reads; at least `top_k` of a recall are."""
     logger: logging.Logger = field(default_factory=lambda: logging.getLogger("semantic_recall"))
     """Gets the warnings; the default is the logger "semantic_recall"."""
     telemetry: Telemetry = field(default_factory=Telemetry)
@@ -47,3 +60,7 @@ class Settings:
             raise InvalidOptionError("exact_limit and cache_bytes must be 0 or more")
         if not self.timeout > 0:
             raise InvalidOptionError(f"timeout must be a number of seconds > 0, not {self.timeout}")
+        if self.rerank_candidates < 1:
+            raise InvalidOptionError(
+                f"rerank_candidates must be 1 or more, not {self.rerank_candidates}"
+            )

@@ -191,7 +191,8 @@ class RecalledMessage:
     is_hit: bool
     """False for a neighbour that came with a hit."""
     score: float | None = None
-    """What it was ranked by; None for a neighbour that could not be searched."""
+    """What it was ranked by; None for a neighbour that could not be searched. With a reranker, what
+    the reranker said of a hit; None for neighbours."""
     dense: float | None = None
     """Cosine similarity to the query, -1 to 1; None without a vector."""
     lexical: float | None = None
