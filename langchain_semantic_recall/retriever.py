@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal, cast
 
@@ -119,6 +120,11 @@ class SemanticRecallRetriever(BaseRetriever):
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:  # noqa: ANN401
         params = super()._get_ls_params(**kwargs)
         params["ls_vector_store_provider"] = self.memory.id
+        embedder = self.memory.embedder_name
+        if embedder is not None:
+            # A fingerprint begins with the family: "wordllama-l2...", "langchain:...", "hash-1-64".
+            params["ls_embedding_provider"] = re.split(r"\W", embedder, maxsplit=1)[0]
+            params["ls_embedding_model"] = embedder
         return params
 
     def _with_ids(self, config: RunnableConfig | None, kwargs: dict[str, Any]) -> dict[str, Any]:

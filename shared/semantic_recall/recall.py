@@ -82,6 +82,11 @@ class SemanticRecall(Turns):
         """
         return self._store.setting("memory_id", uuid.uuid4().hex)
 
+    @property
+    def embedder_name(self) -> str | None:
+        """The fingerprint of the embedder; None in a memory that searches by words alone."""
+        return None if self._embedder is None else self._embedder.space.name
+
     def find(
         self, ids: Sequence[str], *, thread_id: str | None = None, resource_id: str | None = None
     ) -> list[Message]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from semantic_recall.embedders._shared_model import SharedModel
 from semantic_recall.embedders._support import check_file, encodable
 from semantic_recall.errors import EmbedderError, MissingDependencyError
 from semantic_recall.types import Vector, VectorSpace
@@ -63,30 +63,7 @@ def _load() -> _Engine:
     return engine
 
 
-class _Shared:
-    """The one model of this process, loaded when it is first needed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._engine: _Engine | None = None
-
-    def get(self) -> _Engine:
-        engine = self._engine
-        if engine is None:
-            with self._lock:
-                engine = self._engine
-                if engine is None:
-                    engine = self._engine = _load()
-        return engine
-
-    def renew_lock(self) -> None:
-        # A fork while another thread loads leaves the child a lock that nobody will release.
-        self._lock = threading.Lock()
-
-
-_shared = _Shared()
-if os.name == "posix":
-    os.register_at_fork(after_in_child=_shared.renew_lock)
+_shared = SharedModel(_load)
 
 
 def _readable(text: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from semantic_recall.embedders._shared_model import SharedModel
 from semantic_recall.embedders._support import check_file, encodable
 from semantic_recall.errors import InvalidOptionError, MissingDependencyError
 from semantic_recall.types import Vector, VectorSpace
@@ -96,30 +95,7 @@ def _load() -> _Model:
     return _Model(tokenizer, _tensor(weights.read_bytes(), _TENSOR))
 
 
-class _Shared:
-    """The one model of this process, loaded when it is first needed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._model: _Model | None = None
-
-    def get(self) -> _Model:
-        model = self._model
-        if model is None:
-            with self._lock:
-                model = self._model
-                if model is None:
-                    model = self._model = _load()
-        return model
-
-    def renew_lock(self) -> None:
-        # A fork while another thread loads leaves the child a lock that nobody will release.
-        self._lock = threading.Lock()
-
-
-_shared = _Shared()
-if os.name == "posix":
-    os.register_at_fork(after_in_child=_shared.renew_lock)
+_shared = SharedModel(_load)
 
 
 class WordLlamaEmbedder:
