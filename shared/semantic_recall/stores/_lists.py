@@ -19,6 +19,7 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     FromClause,
+    LargeBinary,
     Table,
     Text,
     bindparam,
@@ -76,8 +77,10 @@ class _Pairs(GenericFunction[Any]):
     inherit_cache = False
 
 
-def among(column: ColumnElement[int] | ColumnElement[str], name: str) -> ColumnElement[bool]:
-    """Return `column IN` the list bound as `name` (see `Backend.listed`)."""
+def among(
+    column: ColumnElement[int] | ColumnElement[str] | ColumnElement[bytes], name: str
+) -> ColumnElement[bool]:
+    """Return `column IN` the list bound as `name` (see `Backend.listed`; bytes: no JSON)."""
     return _Among(column, name)
 
 
@@ -124,7 +127,8 @@ def _among_sqlite(element: _Among, compiler: SQLCompiler, **kw: object) -> str:
 def _among_postgresql(element: _Among, compiler: SQLCompiler, **kw: object) -> str:
     column, values = _both(compiler, element.column, element.values, kw)
     if not isinstance(element.column.type, Text):
-        return f"{column} = ANY (CAST({values} AS bigint[]))"
+        kind = "bytea" if isinstance(element.column.type, LargeBinary) else "bigint"
+        return f"{column} = ANY (CAST({values} AS {kind}[]))"
     texts = f"CAST({values} AS text[])"
     # The array is worked out once, so an index can be asked for each of its values.
     hashes = f"ARRAY(SELECT md5(wanted)::uuid FROM unnest({texts}) AS wanted)"

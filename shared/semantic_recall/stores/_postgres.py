@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import exc
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.pool import Pool, QueuePool
 
 from semantic_recall.errors import StoreError
 from semantic_recall.stores._backend import Compiled, Cursor, FullText, NearestVectors, VectorRows
+from semantic_recall.stores._postgres_bulk import ManyRows
+from semantic_recall.stores._postgres_connection import connect, pipelined, read_url
 from semantic_recall.stores._postgres_fulltext import PostgresFullText
 from semantic_recall.stores._postgres_schema import CREATE, EXTENSION
 from semantic_recall.stores._postgres_types import Register
 from semantic_recall.stores._postgres_vectors import PostgresVectors
 from semantic_recall.stores._statements import NO_SCHEMA, Statement, Transaction
 
-SCHEMA = "semantic_recall"
-POOL_SIZE = 10
 POOL_SECONDS = 30
 """How long a thread waits for a connection while all are busy."""
 RECYCLE_SECONDS = 1800
@@ -32,15 +29,6 @@ RECYCLE_SECONDS = 1800
 LOCK_SECONDS = 30
 MIGRATION_LOCK = 7_310_868_735_406_104_422
 """Of the whole database, because the extension is too."""
-
-_DEFAULTS = {
-    "application_name": "semantic-recall",
-    "connect_timeout": "10",
-    "keepalives_idle": "30",
-    # A server that is gone without a word: give up what was sent to it after 30 s.
-    "tcp_user_timeout": "30000",
-}
-_SEARCH_PATH = re.compile(r"""search_path\s*=\s*(?:"([^"]+)"|([^\s,"$]+))""")
 
 _DIALECT = PGDialect_psycopg(paramstyle="format")  # type: ignore[no-untyped-call]
 
@@ -80,20 +68,14 @@ class Postgres:
     begin_migration = ("BEGIN", f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
 
     def __init__(self, url: str) -> None:
-        parameters, self._pool_size = _parse(url)
-        self._conninfo = make_conninfo(**{**_DEFAULTS, **parameters})
-        found = _SEARCH_PATH.search(str(parameters.get("options") or ""))
-        self._schema_name = (found[1] or found[2]) if found else SCHEMA
-        self._schema = '"' + self._schema_name.replace('"', '""') + '"'
-        self.name = "postgresql://{}:{}/{}".format(
-            parameters.get("host") or "localhost",
-            parameters.get("port") or 5432,
-            parameters.get("dbname") or "",
-        )
+        self._address = read_url(url)
+        self._schema = self._address.schema
+        self.name = self._address.name
         # With a lock that only `begin_alone` conflicts with; both are held to the end.
         lock = f"LOCK TABLE {self._schema}.spaces IN"
         begin = ("BEGIN", f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
         self.begin_write = (*begin, f"{lock} ROW EXCLUSIVE MODE")
+        self.begin_derived = (*self.begin_write, "SET LOCAL synchronous_commit = off")
         self.begin_alone = (*begin, f"{lock} EXCLUSIVE MODE")
         self.full_text: FullText = PostgresFullText(self._schema)
         self._vectors = PostgresVectors(self._schema)
@@ -104,11 +86,13 @@ class Postgres:
         )
         self._register = Register()
         self._compiled: dict[Statement, Compiled] = {}
+        self._writing: dict[str, Statement] = {}
+        self._for_many: dict[str, ManyRows] = {}
 
     def pool(self) -> Pool:
         return QueuePool(
             self._connect,
-            pool_size=self._pool_size,
+            pool_size=self._address.pool_size,
             max_overflow=0,
             timeout=POOL_SECONDS,
             recycle=RECYCLE_SECONDS,
@@ -116,28 +100,39 @@ class Postgres:
         )
 
     def _connect(self) -> Any:  # noqa: ANN401 - SQLAlchemy's name for it is not public
-        connection = psycopg.connect(self._conninfo, autocommit=True, cursor_factory=_Cursor)
-        self._register(connection)
-        return connection
+        return connect(self._address, self._register)
 
     def batch(
         self, connection: psycopg.Connection[Any], delayed: bool
     ) -> AbstractContextManager[Cursor]:
-        return _batch(connection) if delayed else nullcontext(connection.cursor())
+        if not delayed:
+            return nullcontext(connection.cursor())
+        return pipelined(connection, self._many)
 
     def compiled(self, statement: Statement) -> Compiled:
         known = self._compiled.get(statement)
         if known is None:
             sql, places = statement.compiled(_DIALECT)
-            known = sql.replace(NO_SCHEMA, self._schema.replace("%", "%%")), places
+            known = self._named(sql), places
             self._compiled[statement] = known
+            self._writing[known[0]] = statement
+        return known
+
+    def _named(self, sql: str) -> str:
+        return sql.replace(NO_SCHEMA, self._schema.replace("%", "%%"))
+
+    def _many(self, sql: str) -> ManyRows | None:
+        known = self._for_many.get(sql)
+        if known is None and sql in self._writing:
+            known = ManyRows(self._writing[sql], _DIALECT, self._named)
+            self._for_many[sql] = known
         return known
 
     def explain(self, error: Exception) -> str:
         if isinstance(error, exc.TimeoutError):
             return (
-                f"the message store {self.name} failed: all {self._pool_size} connections were busy"
-                f" for {POOL_SECONDS} s; raise pool_size in the URL"
+                f"the message store {self.name} failed: all {self._address.pool_size} connections"
+                f" were busy for {POOL_SECONDS} s; raise pool_size in the URL"
             )
         cause = str(error).strip().replace("\n", " ")
         code = getattr(error, "sqlstate", None) or ""
@@ -169,7 +164,7 @@ class Postgres:
             tx.sql(f"CREATE SCHEMA {self._schema}")
         if not tx.sql(_FIND_EXTENSION):
             self._create_extension(tx)
-        vector_schema = tx.sql(_FIND_EXTENSION)[0][1]
+        vector_schema = tx.sql(_FIND_EXTENSION)[0][2]
         for statement in CREATE:
             tx.sql(statement.format(s=self._schema, v=vector_schema))
 
@@ -189,9 +184,9 @@ class Postgres:
         found = tx.sql(_FIND_EXTENSION)
         if not found:
             raise StoreError(f"the database {self.name} has lost the extension pgvector (vector)")
-        oid, schema = found[0]
-        self._register.vector_oid = oid
-        self._vectors.search_with(schema)
+        vector, vectors, schema = found[0]
+        self._register.know(vector, vectors)
+        self._vectors.use(schema, vector)
 
     def has_table(self, tx: Transaction, name: str) -> bool:
         return bool(tx.sql("SELECT to_regclass(%s) IS NOT NULL", f"{self._schema}.{name}")[0][0])
@@ -221,7 +216,7 @@ _REWRITTEN = (
     "messages", "terms", "full_text", "vectors", "pending", "outbox", "threads", "resources",
 )  # fmt: skip
 _FIND_EXTENSION = (
-    "SELECT t.oid::bigint, quote_ident(n.nspname) FROM pg_extension e"
+    "SELECT t.oid::bigint, t.typarray::bigint, quote_ident(n.nspname) FROM pg_extension e"
     " JOIN pg_namespace n ON n.oid = e.extnamespace"
     " JOIN pg_type t ON t.typnamespace = n.oid AND t.typname = 'vector'"
     " WHERE e.extname = 'vector'"
@@ -230,72 +225,6 @@ _OLDER_SNAPSHOTS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND pid <> pg_backend_pid() AND age(backend_xmin) >= age(CAST(%s AS text)::xid)"
 )
-
-
-class _BatchCursor:
-    """Sends statements one after the other and waits only for rows that are fetched.
-
-    So a transaction of a dozen statements asks the server three or four times.
-    """
-
-    description = True  # whoever asks here is about to fetch
-
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self._connection = connection
-        self._last = connection.cursor()
-
-    def execute(self, statement: str, parameters: Sequence[Any] = (), /) -> None:
-        # A cursor of its own, because results that nobody fetched would come first.
-        self._last = self._connection.cursor()
-        self._last.execute(statement, parameters)
-
-    def executemany(self, statement: str, parameters: Sequence[Sequence[Any]], /) -> None:
-        self._connection.cursor().executemany(statement, parameters)
-
-    def fetchall(self) -> Sequence[Any]:
-        return self._last.fetchall()
-
-
-@contextmanager
-def _batch(connection: psycopg.Connection[Any]) -> Iterator[Cursor]:
-    with connection.pipeline():
-        yield _BatchCursor(connection)
-
-
-class _Cursor(psycopg.Cursor[Any]):
-    """Asks the server for its binary form, which takes no parsing."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as psycopg has it
-        super().__init__(*args, **kwargs)
-        self.format = psycopg.pq.Format.BINARY
-
-
-def _parse(url: str) -> tuple[Mapping[str, Any], int]:
-    """Return what libpq takes, and the size of the pool."""
-    start, _, query = url.partition("?")
-    scheme, separator, rest = start.partition("://")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    size = options.pop("pool_size", str(POOL_SIZE))
-    if not size.isdecimal() or not int(size):
-        raise StoreError(f"pool_size in the URL of the database must be at least 1, not {size!r}")
-    plain = f"{scheme.partition('+')[0]}{separator}{rest}"
-    if options:
-        plain += "?" + urlencode(options, quote_via=quote)
-    unreadable = StoreError(
-        "the URL of the database cannot be read; it looks like"
-        " postgresql://user:password@host:5432/database, with special characters in the"
-        " password as %XX, and parameters of libpq or pool_size after a ?"
-    )
-    try:
-        parameters = conninfo_to_dict(plain)
-    except psycopg.Error:
-        # Neither the URL nor libpq's words about it: either can hold the password.
-        raise unreadable from None
-    ports = str(parameters.get("port") or "").split(",")
-    # A password with @, : or / in it comes apart, and parts of it would be shown as these.
-    if "@" in str(parameters.get("host")) or not all(p.isdecimal() for p in ports if p):
-        raise unreadable
-    return parameters, int(size)
 
 
 def _wait_for_older_snapshots(tx: Transaction, name: str) -> None:

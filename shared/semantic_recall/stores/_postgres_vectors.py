@@ -7,17 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import insert
 
 from semantic_recall.stores._backend import NewVectors
-from semantic_recall.stores._postgres_types import from_vectors, to_vector
-from semantic_recall.stores._schema import chunk_rows
-from semantic_recall.stores._statements import Statement, Transaction
-
-_INSERT = Statement(
-    insert(chunk_rows),
-    ("space_key", "key", "chunk", "chunks", "resource_key", "thread_key", "data"),
+from semantic_recall.stores._postgres_bulk import bounded
+from semantic_recall.stores._postgres_types import (
+    Packed,
+    from_vectors,
+    to_int8s,
+    to_vector,
+    to_vectors,
 )
+from semantic_recall.stores._statements import Transaction
+
+MOST_FLOATS = 16 * 2**20
+"""In one statement: each takes 4 bytes on its way."""
 
 
 class PostgresVectors:
@@ -42,10 +45,17 @@ class PostgresVectors:
         )
 
         self._table = f"{schema}.vectors"
+        self._insert = (
+            f"INSERT INTO {self._table}"
+            " (space_key, key, chunks, resource_key, thread_key, chunk, data)"
+            " SELECT %s, given.* FROM unnest(%s, %s, %s, %s, %s, %s) AS given"
+        )
+        self._oid = 0
         self._nearest: dict[bool, str] = {}
 
-    def search_with(self, extension: str) -> None:
-        """Name the schema of pgvector, quoted; it need not be on the search path."""
+    def use(self, extension: str, oid: int) -> None:
+        """Name the schema of pgvector, quoted, and its type; it need not be on the search path."""
+        self._oid = oid
         for in_thread, column in ((False, "resource_key"), (True, "thread_key")):
             self._nearest[in_thread] = (
                 f"SELECT key, chunk, 1 - (data OPERATOR({extension}.<=>) %s) AS score"
@@ -76,21 +86,23 @@ class PostgresVectors:
         )
 
     def insert_vectors(self, tx: Transaction, space_key: int, rows: Iterable[NewVectors]) -> None:
-        tx.many(
-            _INSERT,
-            [
-                {
-                    "space_key": space_key,
-                    "key": row.key,
-                    "chunk": chunk,
-                    "chunks": len(row.vectors),
-                    "resource_key": row.resource_key,
-                    "thread_key": row.thread_key,
-                    "data": to_vector(vector),
-                }
-                for row in rows
-                for chunk, vector in enumerate(row.vectors)
-            ],
+        rows = list(rows)
+        for part in bounded(rows, [row.vectors.size for row in rows], MOST_FLOATS):
+            tx.many_sql(self._insert, [(space_key, *self._packed(part))])
+
+    def _packed(self, rows: Sequence[NewVectors]) -> tuple[Packed, ...]:
+        counts = np.array([len(row.vectors) for row in rows])
+        of_message = (
+            [row.key for row in rows],
+            counts,
+            [row.resource_key for row in rows],
+            [row.thread_key for row in rows],
+        )
+        chunk = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return (
+            *(to_int8s(np.repeat(values, counts)) for values in of_message),
+            to_int8s(chunk),
+            to_vectors(np.concatenate([row.vectors for row in rows]), self._oid),
         )
 
     def decode(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,9 @@ def grave(*ids: str) -> bytes:
 
 
 _ENDED = Statement(select(tombstones.c.version).where(tombstones.c.scope == bindparam("grave")))
+_ENDED_AMONG = Statement(
+    select(tombstones.c.scope, tombstones.c.version).where(among(tombstones.c.scope, "graves"))
+)
 
 
 def ended(tx: Transaction, *ids: str) -> int | None:
@@ -157,12 +160,18 @@ def bury_empty(tx: Transaction, resource_key: int, thread_keys: Iterable[int], v
     return len(empty)
 
 
-def _unbury(tx: Transaction, *ids: str) -> int:
-    version = ended(tx, *ids)
-    if version is None:
-        return 0
-    tx.run(_UNBURY, grave=grave(*ids))
-    return version
+def _unbury(tx: Transaction, graves: Sequence[bytes]) -> dict[bytes, int]:
+    """Forget that resources or threads ended; returns the versions of those that had."""
+    if not graves:
+        return {}
+    if tx.backend.in_process:
+        versions = ((scope, tx.value(_ENDED, grave=scope)) for scope in graves)
+        found = {scope: version for scope, version in versions if version is not None}
+    else:
+        found = dict(tx.all(_ENDED_AMONG, graves=tx.listed(graves)))
+    for scope in found:
+        tx.run(_UNBURY, grave=scope)
+    return found
 
 
 def _bump(which: ColumnElement[bool]) -> ReturningUpdate[Any]:
@@ -203,45 +212,48 @@ def bump_owners(tx: Transaction, keys: Iterable[int]) -> dict[int, int]:
 
 
 _NEW_RESOURCE = Statement(
-    insert(resources).returning(resources.c.key),
+    insert(resources).returning(resources.c.resource_id, resources.c.key, resources.c.version),
     ("resource_id", "version", "recallable", "deleted_version"),
 )
 _NEW_THREAD = Statement(
-    insert(threads).returning(threads.c.key),
+    insert(threads).returning(threads.c.resource_key, threads.c.thread_id, threads.c.key),
     ("resource_key", "thread_id", "recallable", "deleted_version"),
 )
 
 
 def enter(tx: Transaction, ids: Collection[ThreadId]) -> dict[ThreadId, Entry]:
     """Start a new version of the threads' resources and make those that are missing."""
-    owners = _enter_resources(tx, {resource for resource, _ in ids})
+    owners = _enter_resources(tx, dict.fromkeys(resource for resource, _ in ids))
     entries = _known_threads(tx, ids, owners)
-    for resource, thread in ids:
-        if (resource, thread) in entries:
-            continue
-        key, version = owners[resource]
-        thread_key = tx.value(
-            _NEW_THREAD,
-            resource_key=key,
-            thread_id=thread,
-            recallable=0,
-            deleted_version=_unbury(tx, resource, thread),
-        )
-        entries[resource, thread] = Entry(key, thread_key, version, True)
+    new = [id for id in dict.fromkeys(ids) if id not in entries]
+    ended = _unbury(tx, [grave(*id) for id in new])
+    rows = [
+        {
+            "resource_key": owners[resource][0],
+            "thread_id": thread,
+            "recallable": 0,
+            "deleted_version": ended.get(grave(resource, thread), 0),
+        }
+        for resource, thread in new
+    ]
+    names = {key: (resource, version) for resource, (key, version) in owners.items()}
+    for resource_key, thread, thread_key in tx.insert(_NEW_THREAD, rows):
+        resource, version = names[resource_key]
+        entries[resource, thread] = Entry(resource_key, thread_key, version, True)
     return entries
 
 
 def _enter_resources(tx: Transaction, ids: Collection[str]) -> dict[str, tuple[int, int]]:
     rows = tx.all(_BUMP_BY_ID, ids=tx.listed(ids))
     owners = {id: (key, version) for id, key, version in rows}
-    for id in ids:
-        if id in owners:
-            continue
-        last = _unbury(tx, id)
-        key = tx.value(
-            _NEW_RESOURCE, resource_id=id, version=last + 1, recallable=0, deleted_version=last
-        )
-        owners[id] = (key, last + 1)
+    # In one order, or two transactions that make the same ones could wait for each other.
+    new = sorted(id for id in ids if id not in owners)
+    ended = _unbury(tx, [grave(id) for id in new])
+    made = [
+        {"resource_id": id, "version": last + 1, "recallable": 0, "deleted_version": last}
+        for id, last in ((id, ended.get(grave(id), 0)) for id in new)
+    ]
+    owners.update({id: (key, version) for id, key, version in tx.insert(_NEW_RESOURCE, made)})
     return owners
 
 

@@ -50,10 +50,15 @@ class Statement:
             self._compiled[dialect.name] = known
         return known
 
+    def on(self, dialect: Dialect) -> tuple[Core, Sequence[str]]:
+        """Return the statement on a dialect, and the columns that have parameters."""
+        return self._cores[dialect.name], self._columns
+
     def _compile(self, dialect: Dialect) -> Compiled:
-        compiler = self._cores[dialect.name].compile(
+        core, columns = self.on(dialect)
+        compiler = core.compile(
             dialect=dialect,
-            column_keys=list(self._columns) or None,
+            column_keys=list(columns) or None,
             schema_translate_map=None if dialect.name == "sqlite" else {None: "any"},
         )
         if not isinstance(compiler, SQLCompiler):
@@ -108,6 +113,16 @@ class Transaction:
         if rows:
             sql, places = self.backend.compiled(statement)
             self._many(sql, [places(row) for row in rows])
+
+    def insert(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+        """Insert rows, different ones; return what each returns, in any order."""
+        if self.backend.in_process:
+            return [self.first(statement, **row) for row in rows]
+        if not rows:
+            return []
+        sql, places = self.backend.compiled(statement)
+        self._cursor.executemany(sql, [places(row) for row in rows])
+        return self._cursor.fetchall()
 
     def sql(self, text: str, *values: object) -> Sequence[Any]:
         """Run text that only this database knows; return its rows, if it has any."""
