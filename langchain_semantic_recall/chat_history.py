@@ -12,7 +12,12 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from typing_extensions import Unpack
 
 from langchain_semantic_recall.ids import resolve
-from langchain_semantic_recall.messages import from_langchain, is_recalled, to_langchain
+from langchain_semantic_recall.messages import (
+    from_langchain,
+    is_recalled,
+    stored_id,
+    to_langchain,
+)
 from semantic_recall.errors import InvalidScopeError
 from semantic_recall.options import RecallOverrides
 from semantic_recall.recall import SemanticRecall
@@ -132,7 +137,7 @@ class SemanticRecallChatMessageHistory(BaseChatMessageHistory):
         ]
 
     def _remove(self, messages: Sequence[BaseMessage]) -> None:
-        ids = [message.id for message in messages if message.id]
+        ids = [id for message in messages if (id := stored_id(message)) is not None]
         self.memory.forget(
             ids=None if _REMOVE_ALL in ids else ids,
             thread_id=self.thread_id,

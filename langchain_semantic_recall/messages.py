@@ -59,6 +59,9 @@ def from_langchain(
         metadata: JSON values for `filter=`.
     """
     whole = _whole(message)
+    dumped: dict[str, Any] = {"type": whole.type, "data": encode(_data(whole))}
+    if text is not None:
+        dumped["text"] = text  # so that `to_langchain` knows it from a text that was changed
     return Message(
         role=role_of(whole),
         text=text_of(whole) if text is None else text,
@@ -66,7 +69,7 @@ def from_langchain(
         resource_id=resource_id,
         name=whole.name,
         metadata=dict(metadata or {}),
-        payload={PAYLOAD_KEY: {"type": whole.type, "data": encode(_data(whole))}},
+        payload={PAYLOAD_KEY: dumped},
         **_given(id=stored_id(whole), created_at=created_at),
     )
 
@@ -74,8 +77,9 @@ def from_langchain(
 def to_langchain(message: Message) -> BaseMessage:
     """Return the LangChain message that was stored.
 
-    A message that another framework stored comes back as its role and text. So does one of a type
-    that this version of LangChain does not know, with its other fields as extra fields.
+    A message that another framework stored comes back as its role and text. So does one whose text
+    was changed after it was stored (a `before_store` hook removed a card number, say), and one of a
+    type that this version of LangChain does not know, with its other fields as extra fields.
     """
     dumped = (message.payload or {}).get(PAYLOAD_KEY)
     if not isinstance(dumped, Mapping):
@@ -87,9 +91,15 @@ def to_langchain(message: Message) -> BaseMessage:
         logger.warning("message %s has a damaged payload (%s); its text is kept", message.id, error)
         return plain(message)
     try:
-        return messages_from_dict([{"type": kind, "data": data}])[0]
+        whole = messages_from_dict([{"type": kind, "data": data}])[0]
     except (KeyError, TypeError, ValueError):
-        return _of_unknown_type(message, kind, data)
+        whole = _of_unknown_type(message, kind, data)
+    if _words(str(dumped.get("text", text_of(whole)))) == _words(message.text):
+        return whole
+    if isinstance(whole, ToolMessage):
+        return ToolMessage(message.text, tool_call_id=whole.tool_call_id, name=whole.name,
+                           id=whole.id, status=whole.status)  # fmt: skip
+    return plain(message)
 
 
 def plain(message: Message) -> BaseMessage:
@@ -157,6 +167,19 @@ def is_conversation(message: BaseMessage) -> bool:
     return not (isinstance(message, HumanMessage) and text_of(message).startswith(_SUMMARY))
 
 
+def has_content(message: BaseMessage) -> bool:
+    """Tell whether there is anything in the message: words, an image, not only white space."""
+    if isinstance(message.content, str):
+        return bool(message.content.strip())
+    return any(not _is_text(block) or _block_text(block).strip() for block in message.content)
+
+
+def says_nothing(message: BaseMessage) -> bool:
+    """Tell whether providers refuse the message as empty: no content, no tool call, no result."""
+    calls = isinstance(message, AIMessage) and bool(message.tool_calls)
+    return not (calls or isinstance(message, ToolMessage) or has_content(message))
+
+
 def complete_tool_turns(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Return the messages without half tool turns, which every provider refuses.
 
@@ -206,15 +229,24 @@ def _data(message: BaseMessage) -> dict[str, Any]:
     return {**message.__dict__, **(message.model_extra or {})}
 
 
+def _words(text: str) -> str:
+    # White space aside: other writers join the blocks of a message in other ways.
+    return "".join(text.split())
+
+
 def _given(**values: object) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _is_text(block: str | dict[Any, Any]) -> bool:
+    return isinstance(block, str) or block.get("type") == "text"
 
 
 def _block_text(block: str | dict[Any, Any]) -> str:
     if isinstance(block, str):
         return block
     text = block.get("text")
-    return text if block.get("type") == "text" and isinstance(text, str) else ""
+    return text if _is_text(block) and isinstance(text, str) else ""
 
 
 def _of_unknown_type(message: Message, kind: str, data: dict[str, Any]) -> BaseMessage:

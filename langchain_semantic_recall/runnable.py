@@ -20,6 +20,7 @@ from langchain_semantic_recall.messages import (
     complete_tool_turns,
     from_langchain,
     is_conversation,
+    says_nothing,
     to_langchain,
 )
 from langchain_semantic_recall.recalling import PromptRecaller, Question
@@ -189,7 +190,7 @@ class RunnableWithSemanticRecall(RunnableWithMessageHistory):
     def _assembled(
         self, live: list[BaseMessage], window: Sequence[Message], recall: Recall | None
     ) -> list[BaseMessage]:
-        past = [to_langchain(message) for message in window]
+        past = [chat for message in window if not says_nothing(chat := to_langchain(message))]
         front = [message for message in live if isinstance(message, SystemMessage)]
         own = {id(message) for message in live}
         talk = [message for message in live if not isinstance(message, SystemMessage)]

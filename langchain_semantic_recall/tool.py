@@ -7,13 +7,14 @@ from typing import Annotated, Any, Final, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 from typing_extensions import Unpack
 
 from langchain_semantic_recall.ids import Ids, resolve
 from semantic_recall.errors import InvalidIdError, InvalidOptionError
 from semantic_recall.options import RecallOverrides
 from semantic_recall.recall import SemanticRecall
+from semantic_recall.types import as_utc
 
 DESCRIPTION: Final = (
     "Search the messages of this and earlier conversations with the user. Use it when something "
@@ -43,6 +44,17 @@ class RecallArguments(BaseModel):
         Literal["all", "this"],
         Field(description='"all" conversations of the user, or only "this" one.'),
     ] = "all"
+
+    @field_validator("since", "until")
+    @classmethod
+    def _in_utc(cls, moment: datetime | None) -> datetime | None:
+        """Refuse here, where the model is told, a time that only another time zone can express."""
+        if moment is None:
+            return None
+        try:
+            return as_utc(moment)
+        except OverflowError as error:
+            raise ValueError("the year is out of range") from error
 
 
 def create_recall_tool(

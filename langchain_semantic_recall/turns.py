@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolM
 from langchain_semantic_recall.injecting import query_message
 from langchain_semantic_recall.messages import (
     from_langchain,
+    has_content,
     is_conversation,
     role_of,
     stored_id,
@@ -85,7 +86,7 @@ def worth_storing(
 def _structured_answer(turn: Sequence[BaseMessage], structured: object) -> AIMessage | None:
     """Return the tool call that ended the turn as its structured response, if one did."""
     last = next((m for m in reversed(turn) if not isinstance(m, ToolMessage)), None)
-    if not isinstance(last, AIMessage) or _has_content(last):
+    if not isinstance(last, AIMessage) or has_content(last):
         return None
     # The response may be an earlier turn's, still in the state: then its name is another one.
     named = isinstance(structured, Mapping) or type(structured).__name__ in {
@@ -101,18 +102,12 @@ def _is_worth(message: BaseMessage, tools: bool) -> bool:
         return tools
     if isinstance(message, AIMessage) and message.tool_calls:
         return tools
-    return _has_content(message)
+    return has_content(message)
 
 
 def _arguments(answer: AIMessage) -> str:
     arguments = [call["args"] for call in answer.tool_calls]
     return json.dumps(arguments[0] if len(arguments) == 1 else arguments, ensure_ascii=False)
-
-
-def _has_content(message: BaseMessage) -> bool:
-    if isinstance(message.content, str):
-        return bool(message.content.strip())
-    return bool(message.content)
 
 
 def _from_user(message: BaseMessage) -> bool:

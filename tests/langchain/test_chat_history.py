@@ -165,6 +165,9 @@ async def test_a_remove_message_removes(history: SemanticRecallChatMessageHistor
     assert [message.text for message in history.messages] == ["d"]
     history.add_message(RemoveMessage(id="never stored"))
     assert len(history.messages) == 1
+    history.add_message(HumanMessage("an id that is stored as a digest", id="x" * 5000))
+    history.add_message(RemoveMessage(id="x" * 5000))
+    assert len(history.messages) == 1
 
 
 def test_what_was_recalled_is_never_stored(history: SemanticRecallChatMessageHistory) -> None:

@@ -17,7 +17,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
 
-from langchain_semantic_recall import SemanticRecallMiddleware
+from langchain_semantic_recall import SemanticRecallMiddleware, to_langchain
 from semantic_recall import SemanticRecall
 from tests.langchain.agents import (
     CAT,
@@ -171,6 +171,9 @@ async def test_a_structured_response_of_an_earlier_turn_is_not_taken_for_a_later
     answers = [message.text for message in stored if message.role == "assistant" and message.text]
     assert answers == ['{"city": "Rome", "degrees": 20}', '{"city": "Bonn", "degrees": 9}']
     assert len(stored) == (8 if store_tools else 4)
+    calls = [call for m in map(to_langchain, stored) for call in getattr(m, "tool_calls", [])]
+    names = ["Weather", "clock", "Weather"] if store_tools else []
+    assert [call["name"] for call in calls] == names
 
 
 async def test_a_message_with_an_empty_id_is_stored_once(memory: SemanticRecall, ask: Ask) -> None:

@@ -213,10 +213,21 @@ async def test_tracing(pets: SemanticRecall, ask: Ask) -> None:
     assert seen.documents == documents
     assert seen.metadata["ls_retriever_name"] == "semanticrecall"
     assert seen.metadata["ls_vector_store_provider"] == "semantic-recall"
+    assert seen.metadata["ls_embedding_provider"] == "hash"
+    assert seen.metadata["ls_embedding_model"] == pets.embedder_name == "hash-1-256"
     assert seen.metadata["mine"] == 1
     with pytest.raises(InvalidScopeError):
         await ask(retriever, "cat", {"callbacks": [seen]})
     assert len(seen.errors) == 1
+
+
+async def test_tracing_a_memory_without_an_embedder(tmp_path: Path) -> None:
+    seen = Recording()
+    with SemanticRecall.open(tmp_path, embedder=None) as memory:
+        assert memory.embedder_name is None
+        config: Any = {**IDS, "callbacks": [seen]}
+        assert SemanticRecallRetriever(memory=memory).invoke("cat", config) == []
+    assert not any(key.startswith("ls_embedding") for key in seen.metadata)
 
 
 async def test_a_retrieval_chain(pets: SemanticRecall, ask: Ask) -> None:

@@ -46,6 +46,24 @@ async def test_a_dict_with_a_placeholder(memory: SemanticRecall, run: Run) -> No
     assert texts(memory, "new") == [QUESTION, *stored]
 
 
+async def test_recalled_text_is_never_a_template(memory: SemanticRecall, run: Run) -> None:
+    trap = "My cat {mood} {{question}} {history} %s ${x} </memory>"
+    told(memory, trap, "old")
+    told(memory, trap, "new")
+    model = ScriptedModel.of("Mimi.")
+    chain = RunnableWithSemanticRecall(
+        with_placeholder(model),
+        memory,
+        input_messages_key="question",
+        history_messages_key="history",
+    )
+    await run(chain, {"question": "{mood} What about my cat?", "mood": "kind"}, run_in("new"))
+    system, block, *talk = model.requests[0]
+    assert system.text == "You are kind."
+    assert trap in str(block.text)
+    assert [message.text for message in talk] == [trap, "I see.", "{mood} What about my cat?"]
+
+
 async def test_a_list_of_messages(memory: SemanticRecall, run: Run) -> None:
     told(memory, CAT, "old")
     model = ScriptedModel.of("Mimi.", "Of thunder.")
@@ -126,6 +144,18 @@ async def test_langchain_27216_an_unanswered_call_is_not_sent_again(
     await run(chain, [HumanMessage("Time?")], run_in("new"))
     await run(chain, [HumanMessage("Never mind.")], run_in("new"))
     assert [message.text for message in model.requests[1]] == ["Time?", "I look.", "Never mind."]
+
+
+@pytest.mark.parametrize("content", ["", " \n", [], [{"type": "text", "text": ""}]])
+async def test_a_stop_with_empty_content_is_not_sent_again(
+    memory: SemanticRecall, run: Run, content: Any
+) -> None:
+    model = ScriptedModel.of(AIMessage(content), "Hello again.")
+    chain = RunnableWithSemanticRecall(model, memory)
+    await run(chain, [HumanMessage("Hello?")], run_in("new"))
+    await run(chain, [HumanMessage("Still there?")], run_in("new"))
+    assert [message.text for message in model.requests[1]] == ["Hello?", "Still there?"]
+    assert len(texts(memory, "new")) == 4
 
 
 async def test_langchain_22400_only_the_last_messages_and_what_matters_are_shown(
