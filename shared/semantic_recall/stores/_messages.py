@@ -48,12 +48,7 @@ def to_message(row: Sequence[Any]) -> Message:
     )
 
 
-_MESSAGES = (
-    select(*MESSAGE, messages.c.key)
-    .select_from(messages)
-    .join(threads, threads.c.key == messages.c.thread_key)
-    .join(resources, resources.c.key == messages.c.resource_key)
-)
+_MESSAGES = _scopes.with_ids(select(*MESSAGE, messages.c.key).select_from(messages))
 _BY_KEYS = Statement(_MESSAGES.where(among(messages.c.key, "keys")))
 _BY_KEYS_IN_ORDER = Statement(
     _MESSAGES.where(among(messages.c.key, "keys")).order_by(messages.c.key)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from sqlalchemy import bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, insert, select, update
 
 from semantic_recall.stores._lists import among, insert_missing, one_per_message
 from semantic_recall.stores._schema import (
@@ -19,6 +19,7 @@ from semantic_recall.stores._schema import (
     threads,
     vectors,
 )
+from semantic_recall.stores._scopes import with_ids
 from semantic_recall.stores._statements import Statement, Transaction
 
 
@@ -33,20 +34,24 @@ class Change:
     thread_id: str
 
 
+def stored(*columns: ColumnElement[Any]) -> Select[Any]:
+    """Return a select of messages with vectors and their owners, one row per message and space."""
+    owned = select(*columns).join_from(vectors, messages, messages.c.key == vectors.c.key)
+    return with_ids(owned).where(one_per_message()).order_by(vectors.c.key)
+
+
+CHANGE = (
+    vectors.c.space_key,
+    vectors.c.key,
+    vectors.c.chunks,
+    resources.c.resource_id,
+    threads.c.thread_id,
+)
+"""The columns of a `Change`."""
+QUEUED = ("kind", "space_key", "key", "chunks", "resource_id", "thread_id")
+"""The columns of the queue."""
 _STORED = Statement(
-    select(
-        vectors.c.space_key,
-        vectors.c.key,
-        vectors.c.chunks,
-        resources.c.resource_id,
-        threads.c.thread_id,
-    )
-    .select_from(vectors)
-    .join(messages, messages.c.key == vectors.c.key)
-    .join(threads, threads.c.key == messages.c.thread_key)
-    .join(resources, resources.c.key == messages.c.resource_key)
-    .where(among(vectors.c.key, "keys"), one_per_message())
-    .order_by(vectors.c.key, vectors.c.space_key)
+    stored(*CHANGE).where(among(vectors.c.key, "keys")).order_by(vectors.c.space_key)
 )
 _DELETE_VECTORS = Statement(vectors.delete().where(among(vectors.c.key, "keys")))
 _DELETE_PENDING = Statement(
@@ -112,9 +117,7 @@ _UNQUEUE = Statement(
         outbox.c.key == bindparam("a_key"), outbox.c.space_key == bindparam("a_space")
     )
 )
-_QUEUE = Statement(
-    insert(outbox), ("kind", "space_key", "key", "chunks", "resource_id", "thread_id")
-)
+_QUEUE = Statement(insert(outbox), QUEUED)
 
 
 def push(tx: Transaction, kind: Literal["upsert", "delete"], changes: Sequence[Change]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, delete, insert, select, update
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from semantic_recall.records import Part
@@ -50,6 +50,13 @@ def thread_ids(resource_id: str | None, thread_id: str) -> ThreadId:
 def scope_of(resource_id: str, thread_id: str) -> Scope:
     """Return the scope of a thread from its stored ids."""
     return Scope(unescape(resource_id) or None, unescape(thread_id))
+
+
+def with_ids(of_messages: Select[Any]) -> Select[Any]:
+    """Join messages with the thread and the resource that they belong to."""
+    return of_messages.join(threads, threads.c.key == messages.c.thread_key).join(
+        resources, resources.c.key == messages.c.resource_key
+    )
 
 
 _RESOURCE = select(

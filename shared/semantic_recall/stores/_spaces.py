@@ -12,6 +12,7 @@ from semantic_recall.records import Part, SpaceInfo, vector_id
 from semantic_recall.stores import _scopes
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import one_per_message
+from semantic_recall.stores._queues import CHANGE, QUEUED, stored
 from semantic_recall.stores._schema import (
     messages,
     outbox,
@@ -161,43 +162,15 @@ _QUEUED = Statement(
 )
 _UNQUEUE = Statement(outbox.delete().where(outbox.c.space_key == bindparam("space"), _STORED))
 _PLACES = Statement(
-    select(vectors.c.key, vectors.c.chunks, resources.c.resource_id, threads.c.thread_id)
-    .select_from(vectors)
-    .join(messages, messages.c.key == vectors.c.key)
-    .join(threads, threads.c.key == messages.c.thread_key)
-    .join(resources, resources.c.key == messages.c.resource_key)
-    .where(
-        vectors.c.space_key == bindparam("space"),
-        vectors.c.key > bindparam("last"),
-        one_per_message(),
-    )
-    .order_by(vectors.c.key)
+    stored(vectors.c.key, vectors.c.chunks, resources.c.resource_id, threads.c.thread_id)
+    .where(vectors.c.space_key == bindparam("space"), vectors.c.key > bindparam("last"))
     .limit(_PAGE)
 )
-_UPSERTS = (
-    select(
-        literal("upsert"),
-        vectors.c.space_key,
-        vectors.c.key,
-        vectors.c.chunks,
-        resources.c.resource_id,
-        threads.c.thread_id,
-    )
-    .select_from(vectors)
-    .join(messages, messages.c.key == vectors.c.key)
-    .join(threads, threads.c.key == messages.c.thread_key)
-    .join(resources, resources.c.key == messages.c.resource_key)
-    .where(vectors.c.space_key == bindparam("space"), one_per_message())
-    .order_by(vectors.c.key)
-)
+_UPSERTS = stored(literal("upsert"), *CHANGE).where(vectors.c.space_key == bindparam("space"))
 _COUNT_STORED = Statement(
     select(func.count()).where(vectors.c.space_key == bindparam("space"), one_per_message())
 )
-_QUEUE_ALL = Statement(
-    insert(outbox).from_select(
-        ["kind", "space_key", "key", "chunks", "resource_id", "thread_id"], _UPSERTS
-    )
-)
+_QUEUE_ALL = Statement(insert(outbox).from_select(list(QUEUED), _UPSERTS))
 _WIDEN = Statement(
     update(outbox)
     .where(
