@@ -4,7 +4,9 @@ LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM
 file is a list of samples; a sample has a `conversation` of `session_N` lists of turns and `qa`,
 questions with the ids of the turns that hold the answer. A sample becomes one resource and each
 session one thread. Captions of photos (`blip_caption`) are left out: nobody said them.
-The data is not part of this project: give the path of your own copy.
+LoCoMo's data is not part of this project: give the path of your own copy. `benchmarks/own` writes
+this project's own set in the same format; its categories are names, and each question says which
+half it belongs to (`split`).
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHARACTERS_PER_TOKEN = 4
-MAIN_CATEGORIES = frozenset({1, 2, 3, 4})
-"""5 is LoCoMo's adversarial category: questions that the conversation does not answer."""
+LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop"}
+ADVERSARIAL = 5
+"""LoCoMo's questions that the conversation does not answer; left out of every figure."""
+TUNE, REPORT = "tune", "report"
+"""The halves of a set: weights may be chosen on one, figures are quoted from the other."""
 
 _SESSION = re.compile(r"session_(\d+)\Z")
 
@@ -52,7 +57,10 @@ class Question:
 
     text: str
     evidence: frozenset[int]
-    category: int
+    kind: str
+    """What it asks for, as the set names it."""
+    half: str
+    """`TUNE` or `REPORT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class Sample:
     turns: Sequence[Turn]
     """In conversation order: by session, then as spoken."""
     questions: Sequence[Question]
-    """Those whose evidence stands in the conversation."""
+    """Those that the conversation answers."""
 
     @property
     def language(self) -> str:
@@ -75,10 +83,6 @@ class Sample:
         """(T,) the position at which each session starts."""
         sessions = np.array([turn.session for turn in self.turns])
         return np.flatnonzero(np.diff(sessions, prepend=-1)).astype(np.int64)
-
-    def main_questions(self) -> list[Question]:
-        """Return the questions of the main figure."""
-        return [question for question in self.questions if question.category in MAIN_CATEGORIES]
 
 
 def read_samples(path: Path) -> list[Sample]:
@@ -92,12 +96,13 @@ def read_samples(path: Path) -> list[Sample]:
     if not isinstance(data, list):
         raise ValueError(f"{path} is not a list of samples")
     try:
-        return [_sample(item) for item in data]
+        # Without halves of its own a set is halved by conversation: the first is for tuning.
+        return [_sample(item, (TUNE, REPORT)[i % 2]) for i, item in enumerate(data)]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not in the LoCoMo format: {error!r}") from error
 
 
-def _sample(item: Mapping[str, Any]) -> Sample:
+def _sample(item: Mapping[str, Any], half: str) -> Sample:
     conversation = item["conversation"]
     numbers = sorted(
         int(match[1])
@@ -115,6 +120,10 @@ def _sample(item: Mapping[str, Any]) -> Sample:
         # Some labels hold several ids in one string, some name turns that do not exist.
         labels = re.findall(r"D\d+:\d+", " ".join(question.get("evidence", ())))
         evidence = frozenset(positions[label] for label in labels if label in positions)
-        if evidence:
-            questions.append(Question(question["question"], evidence, question["category"]))
+        category = question["category"]
+        if evidence and category != ADVERSARIAL:
+            kind = LOCOMO_KINDS.get(category, str(category))
+            questions.append(
+                Question(question["question"], evidence, kind, question.get("split", half))
+            )
     return Sample(str(item["sample_id"]), turns, questions)

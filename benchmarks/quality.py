@@ -1,304 +1,190 @@
 """How much of the evidence recall finds: `python -m benchmarks.quality --file FILE`.
 
-FILE is in the LoCoMo format (see `_locomo.py`). Each sample is one resource, each session one
-thread; every question is asked over the whole resource. Figures:
+FILE is in the LoCoMo format (see `_locomo.py`); give `--file` as often as there are files. Each
+sample is one resource, each session one thread; every question is asked over the whole resource.
+Figures:
 
 - evidence within a budget: walk down the ranking and take messages (with their neighbours, where
   the pipeline has them) until the budget of tokens, estimated as characters / 4, is full;
-- evidence among the k best messages, by language (R@5);
-- evidence in what the defaults of Mastra bring: the 4 best messages with neighbours 1/1.
+- evidence among the k best messages (R@5), by language;
+- evidence in what the defaults bring: the 4 best messages with neighbours 1/1. Peers bring no
+  neighbours and are not given any.
 
-A figure is the mean over questions of the share of their evidence messages that was found.
+A figure is the mean over questions of the share of their evidence messages that was found. Weights
+may be chosen with the questions of one half of a set; `--half report`, which `make bench` uses,
+shows the other.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks._bm25 import bm25
-from benchmarks._end_to_end import StoredSamples
-from benchmarks._locomo import Question, Sample, read_samples
-from semantic_recall.context import Layout, context_bm25
-from semantic_recall.cues import role_asked_about
+from benchmarks._locomo import Sample, read_samples
+from benchmarks._machine import machine, versions
+from benchmarks._measures import Asked, Outcome, difference, outcome, summary
+from benchmarks._pipelines import DEFAULT, MASTRA, PIPELINES, indexed
+from benchmarks._stored import StoredSamples
+from benchmarks._vectors import MemoEmbedder
+from benchmarks.peers import OURS, PEERS, NotRunnableError, Peer
 from semantic_recall.embedders import EMBEDDER_NAMES, embedder_named
-from semantic_recall.postings import Postings
-from semantic_recall.protocols import Embedder
-from semantic_recall.ranking import best_of_many, dense_scores, hybrid_scores, prior_scores
-from semantic_recall.terms import QUESTION, message_terms, text_terms
-from semantic_recall.windows import expand, merge
 
-Floats = NDArray[np.float32]
-_R_AT = (1, 3, 5, 10)
-_TOP_K = 4
+LIBRARY = "SemanticRecall.recall"
+SHOWN = (500, 1000, 2000)
+_VECTORS = Path("build/vectors")
+_NOT_MEASURED = ("mastra",)
+"""Peers whose ranking is a pipeline here: in parity tests it finds the same messages."""
 
 
-class SampleIndex:
-    """The arrays of one sample, as recall holds them for a scope."""
-
-    def __init__(self, sample: Sample, embedder: Embedder | None) -> None:
-        texts = [turn.indexed for turn in sample.turns]
-        terms = [message_terms(text) for text in texts]
-        counts = np.array([len(each) for each in terms], dtype=np.int64)
-        self.sample = sample
-        self.starts = sample.starts
-        self.searchable = np.ones(len(texts), dtype=np.bool_)
-        self.costs = [turn.tokens for turn in sample.turns]
-        self._embedder = embedder
-        self._postings = Postings.build(np.concatenate(terms), counts)
-        positions = np.arange(len(texts))
-        self._layout = Layout.of(self._postings.lengths, positions, self.starts)
-        self._roles = np.array([turn.speaker for turn in sample.turns])
-        self._questions = np.zeros(len(texts), dtype=np.bool_)
-        self._questions[self._postings.rows_with(QUESTION)] = True
-        self._vectors = _unit(embedder.embed_documents(texts)) if embedder else None
-
-    def dense(self, question: Question) -> Floats:
-        """Return the cosine similarities, NaN without an embedder."""
-        if self._embedder is None or self._vectors is None:
-            return np.full(len(self.searchable), np.nan, dtype=np.float32)
-        query = _unit([self._embedder.embed_query(question.text)])[0]
-        cosines: Floats = (self._vectors @ query).astype(np.float32)
-        return cosines
-
-    def lexical(self, question: Question) -> Floats:
-        """Return the BM25 scores."""
-        return bm25(self._postings, text_terms(question.text))
-
-    def lexical_in_context(self, question: Question) -> Floats:
-        """Return the BM25 scores that hear the neighbours too."""
-        terms = text_terms(question.text)
-        return context_bm25([self._postings], terms, self._layout, n=len(self.searchable))
-
-    def prior(self, question: Question) -> Floats:
-        """Return what speaks for a message before its words are looked at."""
-        role = role_asked_about(question.text)
-        return prior_scores(self.starts, self._questions, self._roles == role if role else None)
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """A way to rank, and how many neighbours each hit brings when a budget is filled."""
-
-    name: str
-    rank: Callable[[SampleIndex, Question], list[int]]
-    neighbours: int = 0
-    needs_embedder: bool = True
-
-
-def _dense(index: SampleIndex, question: Question) -> Floats:
-    return dense_scores(index.dense(question), index.searchable)
-
-
-def _hybrid(neighbour: float, thread: float) -> Callable[[SampleIndex, Question], Floats]:
-    """Return the recipe before context: BM25 of the message alone, neighbours' scores added."""
-
-    def scores(index: SampleIndex, question: Question) -> Floats:
-        mixed = hybrid_scores(
-            index.dense(question),
-            index.lexical(question),
-            index.starts,
-            index.searchable,
-            across_threads=False,
-        )
-        mixed += np.float32(neighbour) * better_neighbour(mixed, index.starts)
-        ends = np.append(index.starts[1:], len(mixed))
-        best = best_of_many(mixed, index.starts, ends, index.searchable)
-        return mixed + np.float32(thread) * np.repeat(best, ends - index.starts)
-
-    return scores
-
-
-def better_neighbour(scores: Floats, starts: NDArray[np.int64]) -> Floats:
-    """Return max(s[i-1], s[i+1]) inside the thread; a missing neighbour counts as 0."""
-    before = np.concatenate([[np.float32(0)], scores[:-1]])
-    after = np.concatenate([scores[1:], [np.float32(0)]])
-    before[starts] = 0.0
-    after[starts[1:] - 1] = 0.0
-    return np.maximum(before, after)
-
-
-def _default(index: SampleIndex, question: Question) -> Floats:
-    return hybrid_scores(
-        index.dense(question),
-        index.lexical_in_context(question),
-        index.starts,
-        index.searchable,
-        across_threads=True,
-        prior=index.prior(question),
-    )
-
-
-def _ranked(
-    scores: Callable[[SampleIndex, Question], Floats],
-) -> Callable[[SampleIndex, Question], list[int]]:
-    def rank(index: SampleIndex, question: Question) -> list[int]:
-        found = scores(index, question)
-        # Of equal scores the newest first, as `ranking.select` does.
-        order: list[int] = np.lexsort((-np.arange(len(found)), -found)).tolist()
-        return order
-
-    return rank
-
-
-PIPELINES = (
-    Pipeline("dense, neighbours 1/1 (Mastra's method)", _ranked(_dense), neighbours=1),
-    Pipeline("BM25", _ranked(SampleIndex.lexical), needs_embedder=False),
-    Pipeline("hybrid without smoothing", _ranked(_hybrid(0, 0))),
-    Pipeline("hybrid with smoothing", _ranked(_hybrid(0.4, 0.3))),
-    Pipeline("default", _ranked(_default), needs_embedder=False),
-)
-
-
-def measure(
-    indexes: Sequence[SampleIndex], pipeline: Pipeline, budgets: Sequence[int]
-) -> dict[str, Any]:
-    """Return the figures of one pipeline: `recall_at_tokens`, `recall_at` by language, `top_k`."""
-    at_tokens: dict[int, list[float]] = {budget: [] for budget in budgets}
-    at_rank: dict[str, dict[int, list[float]]] = {}
-    top: list[tuple[float, float, float]] = []
-    for index in indexes:
-        for question in index.sample.main_questions():
-            ranking = pipeline.rank(index, question)
-            for budget in budgets:
-                got = _within(index, ranking, pipeline.neighbours, budget)
-                at_tokens[budget].append(_found(question, got))
-            of_language = at_rank.setdefault(index.sample.language, {k: [] for k in _R_AT})
-            for k in _R_AT:
-                of_language[k].append(_found(question, ranking[:k]))
-            windows = expand(ranking[:_TOP_K], index.starts, len(index.costs), 1, 1)
-            together = merge(windows)
-            tokens = sum(index.costs[position] for position in together)
-            top.append((_found(question, together), tokens, len(together)))
-    recall, tokens, messages = np.array(top).mean(axis=0).tolist()
-    return {
-        "questions": len(top),
-        "recall_at_tokens": {str(budget): _mean(found) for budget, found in at_tokens.items()},
-        "recall_at": {
-            language: {str(k): _mean(found) for k, found in by_k.items()}
-            for language, by_k in at_rank.items()
-        },
-        "top_4_neighbours_1": {
-            "recall": round(recall, 4),
-            "tokens": round(tokens),
-            "messages": round(messages, 1),
-        },
-    }
-
-
-def _unit(vectors: Sequence[Floats]) -> Floats:
-    stacked = np.stack(vectors)
-    unit: Floats = stacked / np.maximum(np.linalg.norm(stacked, axis=1, keepdims=True), 1e-12)
-    return unit
-
-
-def _within(index: SampleIndex, ranking: Sequence[int], neighbours: int, budget: int) -> set[int]:
-    got: set[int] = set()
-    left = float(budget)
-    for hit in ranking:
-        (window,) = expand([hit], index.starts, len(index.costs), neighbours, neighbours)
-        new = [p for p in range(window.first, window.last + 1) if p not in got]
-        price = sum(index.costs[position] for position in new)
-        if price > left:
-            break
-        got.update(new)
-        left -= price
-    return got
-
-
-def _found(question: Question, positions: Iterable[int]) -> float:
-    return len(question.evidence.intersection(positions)) / len(question.evidence)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return round(float(np.mean(values)), 4)
-
-
-def run(
-    path: Path, budgets: Sequence[int], embedder: str, *, end_to_end: bool = False
-) -> dict[str, Any]:
+def run(path: Path, embedders: Sequence[str], *, peers: bool = False) -> dict[str, Any]:
     """Measure every pipeline on a file.
 
     Args:
         path: A file in the LoCoMo format.
-        budgets: Tokens.
-        embedder: A name that `embedder_named` knows, or "none".
-        end_to_end: Also store everything in a memory and ask `SemanticRecall.recall`.
+        embedders: Names that `embedder_named` knows, or "none"; the first is used by every
+            pipeline, the others by the default and by Mastra's method.
+        peers: Also ask the peers that are installed.
     """
-    model = None if embedder == "none" else embedder_named(embedder)
     samples = read_samples(path)
-    indexes = [SampleIndex(sample, model) for sample in samples]
-    figures = {
-        pipeline.name: measure(indexes, pipeline, budgets)
-        for pipeline in PIPELINES
-        if model is not None or not pipeline.needs_embedder
-    }
-    if end_to_end:
-        with tempfile.TemporaryDirectory() as directory:
-            stored = StoredSamples(Path(directory), samples, model)
-            pipeline = Pipeline(
-                "SemanticRecall.recall", lambda index, q: stored.ranking(index.sample, q)
-            )
-            try:
-                figures[pipeline.name] = measure(indexes, pipeline, budgets)
-            finally:
-                stored.close()
+    asked = Asked.of(samples)
+    found: list[tuple[dict[str, Any], Outcome]] = []
+    for number, name in enumerate(embedders):
+        for about, one in _outcomes(samples, name, first=number == 0, peers=peers):
+            found.append(({**about, "embedder": name}, one))
+            print(f"{path.name}: {about['name']} ({name})", file=sys.stderr)
+    return _report(path, samples, asked, found)
+
+
+def _outcomes(
+    samples: Sequence[Sample], embedder: str, *, first: bool, peers: bool
+) -> Iterator[tuple[dict[str, Any], Outcome]]:
+    model = None if embedder == "none" else MemoEmbedder(embedder_named(embedder), _VECTORS)
+    indexes = indexed(samples, model)
+    for pipeline in PIPELINES:
+        wanted = first or pipeline.name in (DEFAULT, MASTRA)
+        if wanted and (model is not None or not pipeline.needs_embedder):
+            about = {"name": pipeline.name, "group": pipeline.group}
+            yield about, outcome(samples, pipeline.over(indexes), neighbours=pipeline.neighbours)
+    if first and model is not None:
+        for peer in (OURS, *PEERS) if peers else (OURS,):
+            if peer.module not in _NOT_MEASURED:
+                yield from _through(peer, samples, model)
+
+
+def _through(
+    peer: Peer, samples: Sequence[Sample], embedder: MemoEmbedder
+) -> Iterator[tuple[dict[str, Any], Outcome]]:
+    """Yield what a library finds, or nothing and a line that says why."""
+    about = {"name": peer.name, "group": "peer"}
+    if peer is OURS:
+        about = {"name": LIBRARY, "group": "ours"}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        try:
+            stored = StoredSamples(peer, Path(directory) / "memory", samples, embedder)
+        except ImportError as error:
+            print(f"{peer.name}: not installed ({error}): {peer.install}", file=sys.stderr)
+            return
+        except NotRunnableError as error:
+            print(f"{peer.name}: {error}", file=sys.stderr)
+            return
+        try:
+            yield about, outcome(samples, stored.rank, window=1 if peer is OURS else 0)
+        finally:
+            stored.close()
+
+
+def _report(
+    path: Path,
+    samples: Sequence[Sample],
+    asked: Asked,
+    found: Sequence[tuple[Mapping[str, Any], Outcome]],
+) -> dict[str, Any]:
+    everything = np.ones(len(asked.kinds), dtype=np.bool_)
+    (default,) = (one for about, one in found[: len(PIPELINES)] if about["name"] == DEFAULT)
+    pipelines = []
+    for about, one in found:
+        whole = summary(asked, one, everything)
+        half = summary(asked, one, asked.reported) if asked.reported.any() else whole
+        del whole["kinds"]
+        pipelines.append({
+            **about,
+            "all": whole,
+            "report": half,
+            "less_than_default": difference(
+                asked, default, one, asked.reported if asked.reported.any() else everything
+            ),
+        })  # fmt: skip
     return {
         "file": path.name,
-        "embedder": embedder,
-        "samples": len(indexes),
+        "samples": len(samples),
         "messages": sum(len(sample.turns) for sample in samples),
-        "pipelines": figures,
+        "questions": len(asked.kinds),
+        "pipelines": pipelines,
     }
 
 
-def _show(report: Mapping[str, Any], budgets: Sequence[int]) -> None:
-    table = Table(title=f"{report['file']}, {report['embedder']}: share of the evidence found")
+def _show(report: Mapping[str, Any], half: str) -> None:
+    title = f"{report['file']}: share of the evidence found, {half} questions"
+    table = Table(title=title)
     table.add_column("pipeline")
-    languages = sorted({name for p in report["pipelines"].values() for name in p["recall_at"]})
+    table.add_column("embedder")
+    languages = sorted({name for p in report["pipelines"] for name in p[half]["languages"]})
     for header in [
-        *(f"{budget} tokens" for budget in budgets),
+        *(f"{budget} tokens" for budget in SHOWN),
         *(f"R@5 {language}" for language in languages),
-        "4 best + neighbours",
+        "4 best",
+        "in tokens",
     ]:
         table.add_column(header, justify="right")
-    for name, figures in report["pipelines"].items():
-        top = figures["top_4_neighbours_1"]
+    for pipeline in report["pipelines"]:
+        figures = pipeline[half]
         table.add_row(
-            name,
-            *(f"{figures['recall_at_tokens'][str(budget)]:.3f}" for budget in budgets),
-            *(f"{figures['recall_at'][language]['5']:.3f}" for language in languages),
-            f"{top['recall']:.3f} in {top['tokens']} tokens",
+            pipeline["name"],
+            pipeline["embedder"],
+            *(f"{figures['evidence'][str(budget)][0]:.3f}" for budget in SHOWN),
+            *(f"{figures['languages'][language]['found'][0]:.3f}" for language in languages),
+            f"{figures['top_4']['found'][0]:.3f}",
+            str(figures["top_4"]["tokens"]),
         )
-    Console().print(table)
+    Console(width=140).print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
-    parser.add_argument("--file", type=Path, required=True, help="data in the LoCoMo format")
-    parser.add_argument("--budgets", default="500,1000,2000", help="tokens, comma-separated")
-    parser.add_argument("--embedder", default="wordllama", choices=[*EMBEDDER_NAMES, "none"])
     parser.add_argument(
-        "--end-to-end", action="store_true", help="also through SemanticRecall.recall"
+        "--file", type=Path, action="append", required=True, help="data in the LoCoMo format"
     )
+    parser.add_argument(
+        "--embedder", action="append", choices=[*EMBEDDER_NAMES, "none"], help="first: for all"
+    )
+    parser.add_argument(
+        "--peers", action="store_true", help="also the libraries of benchmarks/peers"
+    )
+    parser.add_argument("--half", default="all", choices=["all", "report"])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--out", type=Path, help="write the JSON there")
     options = parser.parse_args(arguments)
-    budgets = [int(budget) for budget in options.budgets.split(",")]
-    report = run(options.file, budgets, options.embedder, end_to_end=options.end_to_end)
+    embedders = options.embedder or ["wordllama"]
+    before = machine()
+    reports = [run(path, embedders, peers=options.peers) for path in options.file]
+    result = {"machine": before, "versions": versions(), "files": reports}
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if options.json:
-        print(json.dumps(report, indent=2))
+        print(json.dumps(result, indent=1))
     else:
-        _show(report, budgets)
+        for report in reports:
+            _show(report, options.half)
 
 
 if __name__ == "__main__":
