@@ -1,6 +1,7 @@
 """A set of conversations and questions of our own: `python -m benchmarks.own FILE` writes it.
 
-The format is LoCoMo's (see `benchmarks/_locomo.py`) with more keys. README.md tells how it was made.
+The format is LoCoMo's (see `benchmarks/_locomo.py`) with more keys. README.md tells how it was
+made.
 """
 
 from __future__ import annotations

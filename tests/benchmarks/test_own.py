@@ -154,3 +154,14 @@ def test_a_mistake_in_a_file_is_told(line: str, tmp_path: Path) -> None:
     path.with_suffix(".questions.txt").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match=r"no line of a conversation|time data"):
         read_script(path)
+
+
+@pytest.mark.parametrize(
+    "line", ["no mark | fact | #a | b", "? too | few parts", "? a | b | #c | d | e"]
+)
+def test_a_mistake_in_a_question_is_told(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.txt"
+    path.write_text("speakers U=user A=assistant\n", encoding="utf-8")
+    path.with_suffix(".questions.txt").write_text(line, encoding="utf-8")
+    with pytest.raises(ValueError, match="no question"):
+        read_script(path)
