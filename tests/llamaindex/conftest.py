@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
@@ -13,6 +13,8 @@ from llamaindex_semantic_recall import SemanticRecallMemory
 from semantic_recall import SemanticRecall
 from semantic_recall.embedders.hash import HashEmbedder
 from semantic_recall.types import Vector
+
+QUESTION = "What is my cat called?"
 
 
 class CountingEmbedder(HashEmbedder):
@@ -32,7 +34,16 @@ class CountingEmbedder(HashEmbedder):
         return super().embed_documents(texts)
 
 
-MakeMemory: TypeAlias = Callable[..., SemanticRecallMemory]
+class SlowEmbedder(CountingEmbedder):
+    """Takes its time for queries."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def embed_query(self, text: str, /) -> Vector:
+        threading.Event().wait(self.seconds)
+        return super().embed_query(text)
 
 
 @pytest.fixture
@@ -59,6 +70,16 @@ def past(recall: SemanticRecall) -> SemanticRecall:
             resource_id=resource,
         )
     return recall
+
+
+@pytest.fixture
+def memory(past: SemanticRecall) -> SemanticRecallMemory:
+    """Anna's memory in a new conversation."""
+    return SemanticRecallMemory(past, thread_id="now", resource_id="anna")
+
+
+def contents(messages: Sequence[ChatMessage]) -> list[str | None]:
+    return [message.content for message in messages]
 
 
 def chats(*texts: str) -> list[ChatMessage]:

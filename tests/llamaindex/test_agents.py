@@ -14,13 +14,11 @@ from llama_index.core.workflow import Context
 
 from llamaindex_semantic_recall import SemanticRecallMemory
 from semantic_recall import SemanticRecall
-from tests.llamaindex.conftest import CountingEmbedder
+from tests.llamaindex.conftest import QUESTION, CountingEmbedder
 from tests.llamaindex.scripted import ScriptedLLM, call, calls_in, shown
 
 # The workflows package reads every attribute of an agent, deprecated ones of pydantic too.
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
-
-QUESTION = "What is my cat called?"
 
 
 def add(a: int, b: int) -> int:
@@ -30,11 +28,6 @@ def add(a: int, b: int) -> int:
 
 def recalled_part(prompt: list[ChatMessage]) -> str:
     return "".join(m.content or "" for m in prompt if "earlier conversations" in (m.content or ""))
-
-
-@pytest.fixture
-def memory(past: SemanticRecall) -> SemanticRecallMemory:
-    return SemanticRecallMemory(past, thread_id="now", resource_id="anna")
 
 
 async def test_a_turn_with_two_tool_rounds_recalls_once_and_the_same(

@@ -16,12 +16,10 @@ from sqlalchemy.pool import StaticPool
 from llamaindex_semantic_recall import IndexingMemory, SemanticRecallMemoryBlock
 from semantic_recall import SemanticRecall
 from semantic_recall.errors import ConfigurationError
-from tests.llamaindex.conftest import CountingEmbedder, chats
+from tests.llamaindex.conftest import QUESTION, CountingEmbedder, chats
 from tests.llamaindex.scripted import ScriptedLLM, call, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
-
-QUESTION = "What is my cat called?"
 
 
 @pytest.fixture

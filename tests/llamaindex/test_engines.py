@@ -23,10 +23,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from llamaindex_semantic_recall import SemanticRecallMemory
 from semantic_recall import SemanticRecall
-from tests.llamaindex.conftest import CountingEmbedder
+from tests.llamaindex.conftest import QUESTION, CountingEmbedder
 from tests.llamaindex.scripted import ScriptedLLM, shown
 
-QUESTION = "What is my cat called?"
 Ask: TypeAlias = Callable[[BaseChatEngine, str], Awaitable[str]]
 
 

@@ -14,9 +14,8 @@ from llama_index.core.schema import MetadataMode, QueryBundle
 from llamaindex_semantic_recall import SemanticRecallRetriever, create_recall_tool
 from semantic_recall import SemanticRecall
 from semantic_recall.errors import InvalidOptionError, InvalidScopeError, SemanticRecallError
+from tests.llamaindex.conftest import QUESTION
 from tests.llamaindex.scripted import ScriptedLLM, call, shown
-
-QUESTION = "What is my cat called?"
 
 
 async def test_hits_come_first_then_neighbours_with_what_a_model_needs(
