@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# The variable silences what the theme tells its users of a future mkdocs; below 2 it is no news.
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
 .DELETE_ON_ERROR:
 .PHONY: demo test check chaos bench format clean
@@ -15,11 +17,12 @@ demo: $(STAMP) ## import sample conversations, ask questions, show what is recal
 test: check ## everything that CI runs
 	$(BIN)/python -m pytest
 
-check: $(STAMP) ## format, lint, types, layers
+check: $(STAMP) ## format, lint, types, layers, docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(SITE) --quiet || $(SITE)  # quietly, or once more to say what is wrong
 
 chaos: $(STAMP) ## kill, tear, fill and crowd a memory for an hour; a table of what was lost
 	$(BIN)/python -m tests.chaos --rounds 216 --seed $(or $(SEED),1)

@@ -1,0 +1,158 @@
+"""What mkdocs fills in from the code and the README, so that no page states it twice.
+
+A line `<!-- fill: name -->` in a page is replaced by what the function of that name returns.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+
+from semantic_recall import RecallOptions, Settings
+from semantic_recall.cli import app
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+_FILL = re.compile(r"^<!-- fill: (\w+) -->$", re.MULTILINE)
+_END_OF_START = "\n## LangChain\n"
+"""The README's part before this heading is the start page too."""
+
+
+def start_of_readme() -> str:
+    """Return the README up to its frameworks, without its title, with links as seen from docs/."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    if _END_OF_START not in text:
+        raise ValueError(f"README.md has no heading {_END_OF_START.strip()!r} any more")
+    text = text.partition(_END_OF_START)[0].partition("\n")[2]
+    return re.sub(r'(?<=\()docs/|(?<=src=")docs/', "", text)
+
+
+def options_table() -> str:
+    """Return the options of a recall: field, type, default and meaning."""
+    return _fields_table(RecallOptions)
+
+
+def settings_table() -> str:
+    """Return the settings of a memory: field, type, default and meaning."""
+    return _fields_table(Settings)
+
+
+def commands() -> str:
+    """Return every command of the command line with its arguments and options."""
+    return "\n\n".join(_command(command) for _, command in _commands())
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    group: Any = typer.main.get_command(app)
+    yield from group.commands.items()
+
+
+def _command(command: Any) -> str:  # noqa: ANN401 - typer's click or click's own
+    given = [each for each in command.params if each.param_type_name == "argument"]
+    names = " ".join(str(each.metavar or each.name).upper() for each in given)
+    first, _, rest = command.help.partition("\n\n")
+    lines = [
+        f"## {command.name}",
+        "",
+        f"`semantic-recall {' '.join([command.name, names]).strip()}`",
+    ]
+    lines += ["", _one_line(first)]
+    if rest:
+        lines += ["", _one_line(rest)]
+    lines += ["", "| | |", "|---|---|"]
+    for each in command.params:
+        shown = ", ".join(f"`{name}`" for name in (*each.opts, *each.secondary_opts))
+        if each in given:
+            shown = f"`{str(each.metavar or each.name).upper()}`"
+        lines.append(f"| {shown} | {_cell(each.help or '')} |")
+    return "\n".join(lines)
+
+
+def _fields_table(options: type[Any]) -> str:
+    meanings = _field_docstrings(options)
+    lines = ["| option | type | default | |", "|---|---|---|---|"]
+    types = get_type_hints(options)
+    for each in dataclasses.fields(options):
+        value = f"`{_cell(_default(each))}`"
+        meaning = _cell(_one_line(meanings[each.name]))
+        lines.append(f"| `{each.name}` | {_type(types[each.name])} | {value} | {meaning} |")
+    return "\n".join(lines)
+
+
+def _field_docstrings(options: type[Any]) -> Mapping[str, str]:
+    [tree] = ast.parse(inspect.getsource(options)).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for line, after in zip(tree.body, tree.body[1:], strict=False):
+        match line, after:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                found[name] = text
+    return found
+
+
+def _default(each: dataclasses.Field[Any]) -> str:
+    value = each.default
+    if value is dataclasses.MISSING:
+        assert each.default_factory is not dataclasses.MISSING
+        value = each.default_factory()
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(map(repr, sorted(value))) + "}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:_}" if value >= 10_000 else str(value)
+    shown = repr(value)
+    return type(value).__name__ if shown.startswith("<") else shown
+
+
+def _type(hint: Any) -> str:  # noqa: ANN401 - any annotation
+    if get_origin(hint) is Literal:
+        return _cell(" | ".join(f'`"{value}"`' for value in get_args(hint)))
+    text = inspect.formatannotation(hint).replace("collections.abc.", "").replace("typing.", "")
+    return f"`{_cell(re.sub(r'[a-z_]+[.](?=[A-Za-z])', '', text))}`"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")
+
+
+FILLED: Mapping[str, Callable[[], str]] = {
+    each.__name__: each for each in (start_of_readme, options_table, settings_table, commands)
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the notebooks, which the pages link to and which lie beside docs/."""
+    from mkdocs.structure.files import File  # noqa: PLC0415 - the tests need no mkdocs
+
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        files.append(
+            File.generated(config, f"notebooks/{notebook.name}", abs_src_path=str(notebook))
+        )
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fill in what comes from elsewhere, and make links out of docs/ point into the site."""
+    filled = _FILL.sub(lambda found: FILLED[found[1]](), markdown)
+    return (
+        filled.replace("](../notebooks/", "](notebooks/")
+        if page.file.src_uri == "notebooks.md"
+        else filled
+    )
