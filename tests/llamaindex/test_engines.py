@@ -261,10 +261,10 @@ async def test_report_5_and_8_a_long_system_prompt_is_no_error(past: SemanticRec
     assert prompt[-1].content == QUESTION
 
 
-async def test_insert_user_puts_the_block_beside_the_question(
+async def test_reports_23_and_31_insert_user_puts_the_block_beside_the_question(
     past: SemanticRecall, make: MakeEngine, ask: Ask
 ) -> None:
-    """Reports 23 and 31: late in the prompt, for caching, and for models of one system message."""
+    """Late in the prompt, for caching, and for models of one system message."""
     memory = SemanticRecallMemory(past, thread_id="now", resource_id="anna", insert="user")
     llm = ScriptedLLM("Mochi.")
     engine = make(llm, memory)

@@ -27,6 +27,11 @@ def test_it_is_a_llamaindex_memory(recall: SemanticRecall) -> None:
     assert len(SemanticRecallMemory(recall).thread_id) == 32
 
 
+def test_the_public_fields_are_few() -> None:
+    fields = ["thread_id", "resource_id", "token_limit", "insert", "options"]
+    assert list(SemanticRecallMemory.model_fields) == fields
+
+
 def test_every_copy_is_the_same_memory(recall: SemanticRecall) -> None:
     moment = datetime(2026, 1, 2, tzinfo=timezone.utc)
     options = RecallOptions(

@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryResult
+from llama_index.vector_stores.qdrant import QdrantVectorStore
+from qdrant_client import QdrantClient
 
 from langchain_semantic_recall import SemanticRecallMiddleware
-from llamaindex_semantic_recall import SemanticRecallMemory
-from semantic_recall import SemanticRecall
+from llamaindex_semantic_recall import (
+    LlamaIndexVectorIndex,
+    SemanticRecallMemory,
+    collection_name,
+)
+from semantic_recall import SemanticRecall, Settings
+from semantic_recall.embedders.hash import HashEmbedder
+from semantic_recall.stores.sql import SQLMessageStore
 from tests.langchain.scripted import ScriptedModel, calling
 from tests.llamaindex.scripted import ScriptedLLM, refuse_what_providers_refuse, shown
+
+# The local mode says that it ignores payload indexes; a server uses them.
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
 
 @tool
 def vet(city: str) -> str:
     """Find a vet."""
     return f"Dr. Paw in {city}"
+
+
+def test_a_langchain_agent_searches_a_vector_database_of_llamaindex(tmp_path: Path) -> None:
+    client = QdrantClient(":memory:")
+    asked: list[int] = []
+
+    class Counting(QdrantVectorStore):
+        def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+            asked.append(query.similarity_top_k)
+            return super().query(query, **kwargs)
+
+    with SemanticRecall(
+        SQLMessageStore.open(tmp_path / "recall.sqlite3"),
+        lambda: LlamaIndexVectorIndex(lambda s: Counting(collection_name(s), client=client)),
+        HashEmbedder(),
+        settings=Settings(exact_limit=0),
+    ) as recall:
+        for user, cat in (("anna", "Mochi"), ("bert", "Pixel")):
+            told = {"role": "user", "content": f"My cat is called {cat}."}
+            recall.remember(told, thread_id="old", resource_id=user)
+        assert recall.flush(60)
+        asked.clear()
+        model = ScriptedModel.of("Mochi.")
+        agent: Any = create_agent(model, middleware=[SemanticRecallMiddleware(recall)])
+        run = {"configurable": {"thread_id": "now", "resource_id": "anna"}}
+        agent.invoke({"messages": [("user", "What is my cat called?")]}, run)
+        assert asked
+        assert "My cat is called Mochi." in str(model.requests[0])
+        assert "Pixel" not in str(model.requests[0])
+    client.close()
 
 
 def test_each_recalls_what_the_other_wrote(recall: SemanticRecall) -> None:
