@@ -54,8 +54,8 @@ def test_it_is_the_same_every_time(samples: list[dict[str, Any]]) -> None:
 def test_it_is_as_large_as_promised(samples: list[dict[str, Any]], scripts: list[Script]) -> None:
     assert len(samples) == 12
     assert sum(len(turns_of(sample)) for sample in samples) >= 5200
-    assert len(questions_of(samples)) >= 330
-    assert sum(len(thread.lines) for script in scripts for thread in script.threads) >= 900
+    assert len(questions_of(samples)) >= 500
+    assert sum(len(thread.lines) for script in scripts for thread in script.threads) >= 1100
 
 
 def test_each_half_has_every_kind(samples: list[dict[str, Any]]) -> None:
@@ -66,7 +66,20 @@ def test_each_half_has_every_kind(samples: list[dict[str, Any]]) -> None:
         (question["split"], question["category"]) for question in questions_of(samples)
     )
     assert set(halves) == {(half, kind) for half in ("tune", "report") for kind in KINDS}
-    assert min(halves.values()) >= 8
+    assert min(halves.values()) >= 12
+
+
+def test_the_readme_counts_right(samples: list[dict[str, Any]]) -> None:
+    text = (own.FOLDER / "README.md").read_text(encoding="utf-8")
+    halves = Counter(
+        (question["category"], question["split"]) for question in questions_of(samples)
+    )
+    for kind in KINDS:
+        assert f"| {kind} | {halves[kind, 'tune']} | {halves[kind, 'report']} |" in text
+    messages = sum(len(turns_of(sample)) for sample in samples)
+    sessions = sum(isinstance(v, list) for one in samples for v in one["conversation"].values())
+    by_hand = sum(len(thread.lines) for script in own.scripts() for thread in script.threads)
+    assert f"{messages:,} messages in {sessions} threads. {by_hand:,} of them" in text
 
 
 def test_every_question_points_at_messages(samples: list[dict[str, Any]]) -> None:
