@@ -214,7 +214,7 @@ class IndexWorker:
         if index is None:
             return more
         # Read once the index is open: opening may queue all of it.
-        operations = self._store.operations(limit=limit)
+        operations = self._store.operations(limit=limit, durable=True)
         if operations:
             with self._telemetry.index(len(operations)):
                 apply(index, operations)

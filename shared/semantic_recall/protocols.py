@@ -40,8 +40,10 @@ from semantic_recall.types import (
 class MessageStore(Protocol):
     """The truth: messages, their terms and vectors, and the work that is still to do.
 
-    Every method is one transaction, durable when it returns, safe to call from many threads and
-    beside other processes. All raise `StoreError` when the database fails and `StoreClosedError`
+    Every method is one transaction, safe to call from many threads and beside other processes,
+    and a process that dies loses nothing of it. What can be made anew, vectors and queues, may be
+    undone by a power loss until the next durable write (or `operations` with `durable`);
+    everything else is durable when the method returns. All raise `StoreError` when the database fails and `StoreClosedError`
     after `close`.
     """
 
@@ -151,8 +153,12 @@ class MessageStore(Protocol):
         """Count a failed attempt for pending messages and try them again after `seconds`."""
         ...
 
-    def operations(self, *, limit: int) -> list[IndexOperation]:
-        """Return what the vector index has to catch up on, in order."""
+    def operations(self, *, limit: int, durable: bool = False) -> list[IndexOperation]:
+        """Return what the vector index has to catch up on, in order.
+
+        With `durable` they survive a power loss: an index that is told of them never holds a
+        vector that the store has lost.
+        """
         ...
 
     def acknowledge(self, operations: Sequence[IndexOperation], /) -> None:
@@ -164,7 +170,7 @@ class MessageStore(Protocol):
         ...
 
     def spaces(self) -> list[SpaceInfo]:
-        """Return the vector spaces of this store."""
+        """Return the vector spaces of this store, the oldest first."""
         ...
 
     def add_space(self, space: VectorSpace, /, *, active: bool) -> None:

@@ -63,10 +63,19 @@ def test_everything_is_there_after_reopening(path: Path) -> None:
         assert len(store.operations(limit=9)) == 1
 
 
-def test_an_acknowledged_write_is_synced(path: Path) -> None:
-    with SQLMessageStore.open(path) as store, store._db.bare() as tx:
-        settings = ("journal_mode", "synchronous", "busy_timeout", "secure_delete")
-        assert [tx.sql(f"PRAGMA {name}")[0][0] for name in settings] == ["wal", 2, 30_000, 2]
+def test_an_acknowledged_write_is_synced_and_what_can_be_made_anew_is_not(path: Path) -> None:
+    settings = ("journal_mode", "synchronous", "busy_timeout", "secure_delete")
+    full, normal = 2, 1
+    with SQLMessageStore.open(path) as store:
+        for lend, synced in (
+            (store._db.write, full),
+            (store._db.derive, normal),
+            (store._db.write, full),  # of the same connection
+            (lambda: store._db.write(alone=True), full),
+        ):
+            with lend() as tx:
+                found = [tx.sql(f"PRAGMA {name}")[0][0] for name in settings]
+            assert found == ["wal", synced, 30_000, 2]
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:

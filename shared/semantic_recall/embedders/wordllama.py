@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -40,6 +41,10 @@ class _Model:
     tokenizer: Tokenizer
     tokens: NDArray[np.float32]
     """(32000, 256), one vector per token."""
+    bytes: frozenset[int | None]
+    """The tokens that stand for a byte of a character that is not in the vocabulary."""
+    space: int | None
+    """The token of a space that belongs to no word."""
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         encodings = self.tokenizer.encode_batch_fast(
@@ -52,12 +57,12 @@ class _Model:
 
         Text by text, so that a text's vector does not depend on its batch.
         """
-        total = self.tokens[ids or [_UNKNOWN], :dimensions].sum(axis=0, dtype=np.float32)
-        norm = float(np.linalg.norm(total))
+        total = np.add.reduce(self.tokens.take(ids or [_UNKNOWN], axis=0), axis=0)[:dimensions]
+        norm = math.sqrt(total @ total)
         if norm == 0.0:  # tokens that cancel out exactly; a zero vector has no direction
             total = self.tokens[_UNKNOWN, :dimensions]
-            norm = float(np.linalg.norm(total))
-        vector: Vector = np.divide(total, norm, dtype=np.float32)
+            norm = math.sqrt(total @ total)
+        vector: Vector = total / np.float32(norm)
         return vector
 
 
@@ -92,7 +97,9 @@ def _load() -> _Model:
     tokenizer = Tokenizer.from_file(str(config))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return _Model(tokenizer, _tensor(weights.read_bytes(), _TENSOR))
+    spelt = frozenset(tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
+    tokens = _tensor(weights.read_bytes(), _TENSOR)
+    return _Model(tokenizer, tokens, spelt, tokenizer.token_to_id("\u2581"))
 
 
 _shared = SharedModel(_load)
@@ -161,3 +168,21 @@ class WordLlamaEmbedder:
             MissingDependencyError: The package wordllama is not installed.
         """
         return self.embed_documents([text])[0]
+
+    def coverage(self, text: str, /) -> float:
+        """Return which share of a text has vectors of its own, 0 to 1; ranking goes by it.
+
+        What is not in the vocabulary (half of the characters of a Chinese or Korean text) is
+        spelt in bytes, three to a character, and the vectors of bytes mean nothing.
+
+        Raises:
+            EmbedderError: The model files are missing or damaged.
+            MissingDependencyError: The package wordllama is not installed.
+        """
+        if text.isascii():
+            return 1.0
+        model = _shared.get()
+        (ids,) = model.tokenize([text])
+        spelt = sum(token in model.bytes for token in ids) / 3
+        read = sum(token not in model.bytes and token != model.space for token in ids)
+        return read / (read + spelt) if spelt else 1.0

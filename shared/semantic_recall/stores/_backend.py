@@ -154,6 +154,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def begin_derived(self) -> Sequence[str]:
+        """Begins one that writes what can be made anew; a power loss may undo it as a whole."""
+        ...
+
+    @property
     def begin_alone(self) -> Sequence[str]:
         """Begins one beside which no other writes."""
         ...

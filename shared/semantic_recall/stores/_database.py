@@ -100,6 +100,15 @@ class Database:
             yield tx
 
     @contextmanager
+    def derive(self) -> Iterator[Transaction]:
+        """Open one for what is made from what was written: a power loss may undo it as a whole.
+
+        A process that dies loses nothing of it, and whatever `write` writes later makes it durable.
+        """
+        with self._writer(), self._transaction(self._backend.begin_derived) as tx:
+            yield tx
+
+    @contextmanager
     def migrate(self) -> Iterator[Transaction]:
         """Open a write transaction beside which no other migrates."""
         with self._writer(), self._transaction(self._backend.begin_migration, batch=False) as tx:

@@ -57,7 +57,10 @@ class SQLite:
     # at once: a transaction that reads first and writes later fails when another process wrote
     # in between, and no busy timeout helps.
     begin_read = ("BEGIN",)
-    begin_write = begin_alone = begin_migration = ("BEGIN IMMEDIATE",)
+    # FULL waits for the disk at every commit, which takes longer than all the rest of a turn;
+    # NORMAL leaves that to the next commit with FULL. Either way no commit is ever half there.
+    begin_write = begin_alone = begin_migration = ("PRAGMA synchronous=FULL", "BEGIN IMMEDIATE")
+    begin_derived = ("PRAGMA synchronous=NORMAL", "BEGIN IMMEDIATE")
     full_text: FullText = _sqlite_fulltext
     vector_rows: VectorRows = _sqlite_vectors
     nearest_vectors: NearestVectors | None = None

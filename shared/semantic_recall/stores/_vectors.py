@@ -45,7 +45,7 @@ class Vectors(UsesDatabase):
             _check_shape(item, space)
         if not wanted:
             return 0
-        with self._db.write() as tx:
+        with self._db.derive() as tx:
             return _set_vectors(tx, require_space(tx, space), wanted, outbox=self._outbox)
 
     @retried
@@ -73,7 +73,7 @@ class Vectors(UsesDatabase):
     @retried
     def postpone(self, space: VectorSpace, keys: Sequence[int], /, *, seconds: float) -> None:
         """See `MessageStore.postpone`."""
-        with self._db.write() as tx:
+        with self._db.derive() as tx:
             tx.run(
                 _POSTPONE,
                 space=space_key(tx, space),
@@ -82,11 +82,14 @@ class Vectors(UsesDatabase):
             )
 
     @retried
-    def operations(self, *, limit: int) -> list[IndexOperation]:
+    def operations(self, *, limit: int, durable: bool = False) -> list[IndexOperation]:
         """See `MessageStore.operations`."""
         with self._db.read() as tx:
             rows = tx.all(_OPERATIONS, n=limit)
             stored = _vectors_of(tx, rows)
+        if durable and rows:
+            with self._db.write() as tx:
+                tx.run(_TOUCH)
         return [
             IndexOperation(
                 id,
@@ -105,7 +108,7 @@ class Vectors(UsesDatabase):
         """See `MessageStore.acknowledge`."""
         if not operations:
             return
-        with self._db.write() as tx:
+        with self._db.derive() as tx:
             tx.run(_ACKNOWLEDGE, ids=tx.listed(operation.id for operation in operations))
 
 
@@ -137,17 +140,16 @@ def _check_shape(item: MessageVectors, space: VectorSpace) -> None:
 
 
 _TARGETS = Statement(
-    select(
-        messages.c.key,
-        messages.c.digest,
-        messages.c.resource_key,
-        messages.c.thread_key,
-        resources.c.resource_id,
-        threads.c.thread_id,
+    _scopes.with_ids(
+        select(
+            messages.c.key,
+            messages.c.digest,
+            messages.c.resource_key,
+            messages.c.thread_key,
+            resources.c.resource_id,
+            threads.c.thread_id,
+        ).select_from(messages)
     )
-    .select_from(messages)
-    .join(threads, threads.c.key == messages.c.thread_key)
-    .join(resources, resources.c.key == messages.c.resource_key)
     .where(among(messages.c.key, "keys"), messages.c.part == int(Part.SEARCHABLE))
     .order_by(messages.c.key)
 )
@@ -159,6 +161,8 @@ _OLD_CHUNKS = Statement(
 _DELETE_OLD = Statement(
     vectors.delete().where(vectors.c.space_key == bindparam("space"), among(vectors.c.key, "keys"))
 )
+_TOUCH = Statement(update(spaces).values(vectors=spaces.c.vectors))
+"""Writes what is there: its commit carries every earlier one to the disk."""
 _ACKNOWLEDGE = Statement(outbox.delete().where(among(outbox.c.id, "ids")))
 _DONE = Statement(
     pending.delete().where(pending.c.space_key == bindparam("space"), among(pending.c.key, "keys"))
@@ -220,12 +224,11 @@ _DUE = (
     .subquery("due")
 )
 _PENDING = Statement(
-    select(*MESSAGE, messages.c.key, messages.c.digest, _DUE.c.attempts)
-    .select_from(_DUE)
-    .join(messages, messages.c.key == _DUE.c.key)
-    .join(threads, threads.c.key == messages.c.thread_key)
-    .join(resources, resources.c.key == messages.c.resource_key)
-    .order_by(_DUE.c.key)
+    _scopes.with_ids(
+        select(*MESSAGE, messages.c.key, messages.c.digest, _DUE.c.attempts).join_from(
+            _DUE, messages, messages.c.key == _DUE.c.key
+        )
+    ).order_by(_DUE.c.key)
 )
 _POSTPONE = Statement(
     update(pending)

@@ -106,7 +106,7 @@ class MessageStoreWork:
         assert queue(store) == [("upsert", b, 1, 1), ("upsert", a, 1, 3)]
         store.acknowledge(taken)
         assert queue(store) == [("upsert", a, 1, 3)]
-        store.acknowledge(store.operations(limit=10))
+        store.acknowledge(store.operations(limit=10, durable=True))
         assert queue(store) == []
 
     def test_replacing_and_deleting_are_queued(self, store: MessageStore) -> None:
