@@ -51,7 +51,8 @@ def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | N
         embedder = embedder_named(embedder)
     if isinstance(path, str) and is_database_url(path):
         return _in_postgresql(path, embedder)
-    return _in_folder(Path(path), embedder, index_name or DEFAULT_INDEX_NAME)
+    # Absolute, so that it stays the same folder when the process changes its directory.
+    return _in_folder(Path(path).absolute(), embedder, index_name or DEFAULT_INDEX_NAME)
 
 
 def _in_folder(folder: Path, embedder: Embedder | None, index_name: str) -> Parts:

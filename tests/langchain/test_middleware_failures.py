@@ -49,7 +49,7 @@ async def test_a_failing_embedder_costs_no_answer(
 async def test_a_slow_recall_costs_no_answer(
     tmp_path: Path, ask: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    embedder = CountingEmbedder(seconds=1.0)
+    embedder = CountingEmbedder(seconds=2.0)
     settings = Settings(timeout=0.2)
     with SemanticRecall.open(tmp_path / "m", embedder=embedder, settings=settings) as memory:
         told(memory, CAT, "old")
@@ -57,10 +57,10 @@ async def test_a_slow_recall_costs_no_answer(
         agent = create_agent(model, middleware=[SemanticRecallMiddleware(memory)])
         started = time.perf_counter()
         await ask(agent, said(QUESTION), run_in("new"))
-        assert time.perf_counter() - started < 0.9
+        assert time.perf_counter() - started < 1.8
         assert "took more than 0.2 s" in caplog.text
         assert "Mimi" not in repr(model.requests[0])
-        await asyncio.sleep(1.0)  # the hanging thread ends before its memory is closed
+        await asyncio.sleep(2.0)  # the hanging thread ends before its memory is closed
 
 
 async def test_a_closed_memory_costs_no_answer(
@@ -137,7 +137,7 @@ async def test_a_hook_can_empty_what_is_injected(tmp_path: Path, ask: Ask) -> No
 async def test_langchain_33474_a_slow_embedder_does_not_block_the_event_loop(
     tmp_path: Path,
 ) -> None:
-    embedder = CountingEmbedder(seconds=0.4)
+    embedder = CountingEmbedder(seconds=1.0)
     with SemanticRecall.open(tmp_path / "m", embedder=embedder) as memory:
         told(memory, CAT, "old")
         agent = create_agent(ScriptedModel.of(), middleware=[SemanticRecallMiddleware(memory)])
@@ -155,4 +155,4 @@ async def test_langchain_33474_a_slow_embedder_does_not_block_the_event_loop(
         ticker.cancel()
     assert threading.get_ident() not in embedder.threads
     assert len(embedder.queries) == 1
-    assert max(gaps) < 0.3
+    assert max(gaps) < 0.8

@@ -9,6 +9,7 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 
 from langchain_semantic_recall import SemanticRecallMiddleware
 from langchain_semantic_recall.turn_cache import TurnCache
@@ -250,9 +251,16 @@ async def test_langchain_22357_tool_turns_are_stored_when_wanted(
     assert [message.id for message in stored] == [message.id for message in result["messages"]]
 
 
-async def test_concurrent_runs_on_one_thread_keep_everything(memory: SemanticRecall) -> None:
-    agent = create_agent(ScriptedModel.of(), middleware=[SemanticRecallMiddleware(memory)])
-    asked = [f"question {i}" for i in range(8)]
+@pytest.mark.parametrize("checkpointer", [None, InMemorySaver()], ids=["stateless", "saver"])
+async def test_concurrent_runs_on_one_thread_keep_everything(
+    memory: SemanticRecall, checkpointer: Any
+) -> None:
+    agent = create_agent(
+        ScriptedModel.of(),
+        middleware=[SemanticRecallMiddleware(memory)],
+        checkpointer=checkpointer,
+    )
+    asked = [f"question {i}" for i in range(20)]
     await asyncio.gather(*(agent.ainvoke(said(text), run_in("one")) for text in asked))
     expected = [*asked, *(f"answer to {text}" for text in asked)]
     assert sorted(texts(memory, "one")) == sorted(expected)

@@ -70,7 +70,7 @@ async def test_an_interrupted_run_has_stored_the_question_and_resumes_with_the_s
 
 
 @interruptible
-async def test_a_run_resumed_in_another_process_recalls_again(
+async def test_langchainjs_10291_a_run_resumed_in_another_process_recalls_again(
     memory: SemanticRecall, ask: Ask, saver: BaseCheckpointSaver[Any]
 ) -> None:
     told(memory, CAT, "old")
