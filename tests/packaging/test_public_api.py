@@ -5,6 +5,8 @@ from types import FunctionType
 
 import pytest
 
+import semantic_recall
+
 PACKAGES = ["semantic_recall", "langchain_semantic_recall", "llamaindex_semantic_recall"]
 
 # What takes long to import and is only needed once a memory is opened, or never.
@@ -12,7 +14,8 @@ HEAVY = ["chromadb", "sqlalchemy", "wordllama", "tokenizers", "tiktoken", "typer
 FRAMEWORKS = ["langchain_core", "langgraph", "llama_index"]
 
 IMPORT_MILLISECONDS = 150
-"""Without numpy, which every program that embeds has loaded."""
+"""Of everything that `SemanticRecall` needs, without numpy, which every program that embeds has
+loaded; the package alone is lazy and takes none of it."""
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -52,10 +55,25 @@ def test_the_import_loads_no_driver_and_no_framework() -> None:
     assert set(loaded).isdisjoint(HEAVY + FRAMEWORKS)
 
 
+def test_a_name_is_imported_on_first_use() -> None:
+    before, after = run(
+        "import sys, semantic_recall\n"
+        "print(*sys.modules)\n"
+        "semantic_recall.SemanticRecall\n"
+        "print(*sys.modules)"
+    ).splitlines()
+    assert set(before.split()).isdisjoint({"numpy", "asyncio", "semantic_recall.types"})
+    assert {"numpy", "semantic_recall.types"} <= set(after.split())
+    assert set(after.split()).isdisjoint(HEAVY + FRAMEWORKS)
+    assert set(semantic_recall.__all__) <= set(dir(semantic_recall))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = semantic_recall.Nothing  # type: ignore[attr-defined]
+
+
 def test_the_import_is_quick() -> None:
     code = (
         "from time import process_time as now; a = now(); import numpy; b = now();"
-        "import semantic_recall; print(b - a, now() - b)"
+        "from semantic_recall import SemanticRecall; print(b - a, now() - b)"
     )
     times = [[float(part) * 1000 for part in run(code).split()] for _ in range(8)]
     numpy, own = (min(column) for column in zip(*times, strict=True))
