@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from semantic_recall.errors import EmbedderError, VectorIndexError
 from semantic_recall.indexer import Indexer
+from semantic_recall.owned_index import drop_left_behind, left_behind
 from semantic_recall.protocols import Embedder, MessageStore
 from semantic_recall.records import Progress, SpaceInfo
 from semantic_recall.settings import Settings
@@ -102,6 +103,8 @@ def reindex(
     old = active_space(store)
     space = embedder.space
     vectorizer = Vectorizer(store, embedder, logger=settings.logger, telemetry=settings.telemetry)
+    if space in left_behind(store):
+        drop_left_behind(store, indexer.index())  # what is filled must come after the active one
     store.add_space(space, active=old is not None and old.space == space)
     total = _pending(store, space)
     done = in_vain = 0
@@ -141,6 +144,8 @@ def verify(
 ) -> VerifyReport:
     """Compare the store with itself and with the vector index; mend the index from the store.
 
+    Vectors that a reindex would have removed, had its process not ended, are removed.
+
     Args:
         store: The truth.
         indexer: Owns the index, or knows that another process does.
@@ -155,6 +160,7 @@ def verify(
     indexer.flush(bulk=True)
     active = active_space(store) or active  # what waited for its vectors may have got them
     index = indexer.index()
+    drop_left_behind(store, index)
     if index is None:
         return VerifyReport(problems=problems, vectors=active.vectors, pending=active.pending)
     damage = None

@@ -72,6 +72,7 @@ class OwnedIndex:
         self._locked = False
         self.retry_at = 0.0
         try:
+            drop_left_behind(self._store, index)
             for info in self._store.spaces():
                 # Somebody deleted the index, or it was damaged and given up.
                 if info.vectors and _is_empty(index, info.space):
@@ -111,6 +112,31 @@ class OwnedIndex:
     def forget_exit(self) -> None:
         """Do nothing when the process ends."""
         atexit.unregister(self._at_exit)
+
+
+def left_behind(store: MessageStore) -> list[VectorSpace]:
+    """Return the spaces that recall has left for a newer one and that nothing wants any more.
+
+    A reindex removes them after its switch, unless its process ends in between. A space that a
+    reindex is still filling came after the active one, and is not among them.
+    """
+    spaces = store.spaces()
+    active = next((place for place, info in enumerate(spaces) if info.active), 0)
+    return [info.space for info in spaces[:active]]
+
+
+def drop_left_behind(store: MessageStore, index: VectorIndex | None) -> None:
+    """Remove these spaces, from the index first if it is given.
+
+    Should the process end in between, the store still knows the space, and the next one goes on.
+
+    Raises:
+        VectorIndexError: A space could not be dropped from the index.
+    """
+    for space in left_behind(store):
+        if index is not None:
+            index.drop(space)
+        store.drop_space(space)
 
 
 def _is_empty(index: VectorIndex, space: VectorSpace) -> bool:

@@ -3,6 +3,9 @@
 import logging
 import shutil
 import sqlite3
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +32,24 @@ def break_file(file: Path, how: str) -> None:
         file.unlink()
     else:
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2 if how == "half" else 0])
+
+
+def lead_astray(segment: Path) -> None:
+    """Let every element of a graph have neighbours that do not exist."""
+    head = (segment / "header.bin").read_bytes()
+    _, links, _, count, size = struct.unpack_from("<i4Q", head)
+    data = bytearray((segment / "data_level0.bin").read_bytes())
+    for start in range(links, count * size, size):
+        (neighbours,) = struct.unpack_from("<H", data, start)
+        struct.pack_into(f"<{neighbours}I", data, start + 4, *[0x7FFF_FFF0] * neighbours)
+    (segment / "data_level0.bin").write_bytes(data)
+
+
+def ends_with_a_crash(path: Path) -> bool:
+    """Tell whether a process that searches the folder is ended by a signal."""
+    code = "import sys, pathlib, semantic_recall.indexes._chroma_probe as probe; "
+    code += "probe.read(pathlib.Path(sys.argv[1]))"
+    return subprocess.run([sys.executable, "-c", code, path], capture_output=True).returncode < 0
 
 
 @pytest.fixture
@@ -100,6 +121,30 @@ class TestDamage:
         for folder in segments:
             shutil.rmtree(folder)
         self.is_emptied(path, caplog, "missing")
+
+    def test_a_segment_that_ends_the_process_that_reads_it(
+        self, path: Path, segments: list[Path], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Every size is right, and every neighbour in the graph is far outside the memory.
+
+        (chroma #7238, #6949, #6979.) Only an owner that did not close the index gives a reason to
+        look for that, since it takes a process of its own.
+        """
+        for folder in segments:
+            lead_astray(folder)
+        assert ends_with_a_crash(path)
+        ChromaVectorIndex.embedded(path, shards=1).close()  # closed before: nobody looks, or reads
+        with caplog.at_level(logging.WARNING, "semantic_recall"):
+            (path / "in-use").touch()  # as an owner leaves it that is killed
+            self.is_emptied(path, caplog, "SIG")
+
+    def test_a_sound_folder_after_a_kill_is_kept(self, path: Path, segments: list[Path]) -> None:
+        (path / "in-use").touch()
+        index = ChromaVectorIndex.embedded(path, shards=1)
+        assert len(list(index.ids(SPACE))) == 2000
+        assert (path / "in-use").exists()
+        index.close()
+        assert not (path / "in-use").exists()
 
     def is_emptied(self, path: Path, caplog: pytest.LogCaptureFixture, named: str) -> None:
         with caplog.at_level(logging.WARNING, "semantic_recall"):

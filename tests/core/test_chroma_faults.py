@@ -67,6 +67,27 @@ class TestOwner:
             holder.communicate()
         ChromaVectorIndex.embedded(path).close()
 
+    def test_the_lock_file_is_deleted_under_the_owner(self, path: Path) -> None:
+        """There is still one owner; the next is let in when it is gone."""
+        holder = run(HOLD, path)
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "open\n"
+            for _ in range(2):
+                path.with_name("chroma.lock").unlink()
+                with pytest.raises(IndexLockedError, match="another process"):
+                    ChromaVectorIndex.embedded(path)
+        finally:
+            holder.kill()
+            holder.communicate()
+        index = ChromaVectorIndex.embedded(path)
+        index.upsert(SPACE, records(3))
+        path.with_name("chroma.lock").unlink()
+        other = run(HOLD, path)
+        assert "IndexLockedError" in other.communicate()[1]
+        assert len(index.search(SPACE, QUERY, ANNA, top_k=5)) == 3
+        index.close()
+
     def test_two_openers_in_one_process(self, path: Path) -> None:
         first = ChromaVectorIndex.embedded(path)
         with pytest.raises(IndexLockedError):

@@ -86,15 +86,17 @@ def shut(client: Client, folder: Folder | None, process: int) -> None:
     """Close a client and give its folder free, unless they were inherited through a fork."""
     if os.getpid() != process:
         return
+    clean = False
     try:
         client.close()
         for session in _sessions(client):
             session.close()  # Chroma leaves its connections open
         if folder is not None:
             folder.blank()  # it may just have written new segments
+        clean = True
     finally:
         if folder is not None:
-            folder.release()
+            folder.release(clean=clean)
 
 
 # -- forks --------------------------------------------------------------------------------------

@@ -1,21 +1,25 @@
-"""The folder of an embedded Chroma index: who owns it, and what Chroma leaves behind in it."""
+"""The folder of an embedded Chroma index: whether it is whole, and what Chroma leaves in it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sqlite3
-import sys
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from semantic_recall.errors import IndexLockedError, VectorIndexError
 from semantic_recall.indexes._chroma_files import blank, damage, is_cut_short
+from semantic_recall.indexes._chroma_lock import Ownership
+from semantic_recall.indexes._chroma_probe import probe
+
+_FILLED = (
+    "SELECT segments.id FROM segments JOIN max_seq_id ON segment_id = segments.id"
+    " WHERE scope = 'VECTOR'"
+)
+"""The segments that vectors were moved into."""
 
 
 class Gate:
@@ -57,8 +61,6 @@ class Gate:
 class Folder:
     """A Chroma folder that this object has locked for itself.
 
-    Two processes on one folder corrupt it without an error, so there is a lock file beside it.
-
     Raises:
         IndexLockedError: Another process, or another index of this one, holds the folder.
         VectorIndexError: The folder or its lock file cannot be made, or this process was forked
@@ -66,29 +68,25 @@ class Folder:
     """
 
     def __init__(self, path: Path) -> None:
-        # Two spellings of one folder must meet at one lock file.
+        # Two spellings of one folder must meet at one lock.
         self.path = Path(os.path.realpath(path))
-        _check_fork(self.path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(f"{self.path}.lock", thread_local=False)
-            self._lock.acquire(timeout=0)
-        except Timeout as error:
-            raise IndexLockedError(
-                f"the vector index {self.path} is in use by another process, or by another memory "
-                "of this one; it indexes for all. Close it there to use the index here"
-            ) from error
-        except (OSError, ValueError) as error:
-            raise VectorIndexError(
-                f"the vector index {self.path} cannot be locked: {error}"
-            ) from error
-        _held.add(self.path)
-        _used.add(self.path)
+        self._ownership = Ownership(self.path)
+        self._mark = self.path / "in-use"
+        self.is_doubtful = self._mark.exists()
+        """Whether the last owner ended without closing the index."""
+        with suppress(OSError):  # what cannot be written here will soon be said more clearly
+            self._mark.touch()
 
-    def release(self) -> None:
-        """Let others have the folder; releasing twice is fine."""
-        _held.discard(self.path)
-        self._lock.release(force=True)
+    def release(self, *, clean: bool = False) -> None:
+        """Let others have the folder; releasing twice is fine.
+
+        Args:
+            clean: Chroma has closed it.
+        """
+        if clean:
+            with suppress(OSError):
+                self._mark.unlink(missing_ok=True)
+        self._ownership.release()
 
     @property
     def database(self) -> Path:
@@ -98,7 +96,8 @@ class Folder:
     def damage(self, *, thorough: bool = False) -> str | None:
         """Return what is wrong with the files, or None.
 
-        Chroma opens some damaged files without a word, and cannot mend any.
+        Chroma opens some damaged files without a word, and cannot mend any. After an owner that
+        did not close the index, another process looks first whether reading it ends a process.
 
         Args:
             thorough: Read the whole database, not only what tells that it is cut short.
@@ -113,10 +112,7 @@ class Folder:
                     found = connection.execute("PRAGMA quick_check(1)").fetchone()
                     if found != ("ok",):
                         return f"{self.database.name} is damaged: {found}"
-                segments = connection.execute(
-                    "SELECT segments.id FROM segments JOIN max_seq_id"
-                    " ON segment_id = segments.id WHERE scope = 'VECTOR'"
-                ).fetchall()
+                segments = connection.execute(_FILLED).fetchall()
         except sqlite3.OperationalError:  # locked, no permission, no tables yet: not damage
             return None
         except sqlite3.DatabaseError as error:
@@ -125,7 +121,8 @@ class Folder:
             what = damage(self.path / str(id))
             if what is not None:
                 return f"{id}: {what}"
-        return None
+        # The structure is sound; what it says may still lead Chroma's native code astray.
+        return probe(self.path) if segments and self.is_doubtful else None
 
     def empty(self) -> None:
         """Remove the database and the vectors; no client may be open.
@@ -191,36 +188,3 @@ def _is_uuid(name: str) -> bool:
         return str(uuid.UUID(name)) == name
     except ValueError:
         return False
-
-
-_held: set[Path] = set()
-_used: set[Path] = set()
-_held_by_parent: set[Path] = set()
-_used_by_parent: set[Path] = set()
-
-
-def _check_fork(path: Path) -> None:
-    """Refuse Chroma to a child of a process that has used it: calls would hang for ever.
-
-    Chroma's threads are not in the child, and its SQLite believes in locks of the parent.
-    """
-    if path in _held_by_parent:
-        raise IndexLockedError(
-            f"the vector index {path} was open when this process was forked; the parent indexes "
-            "for it. To own it here, fork before the memory is opened"
-        )
-    if _used_by_parent:
-        raise VectorIndexError(
-            f"the vector index {path} cannot be opened: this process was forked from one that had "
-            "used Chroma. Fork before a memory is opened, or start processes with 'spawn'"
-        )
-
-
-def _after_fork_in_child() -> None:
-    _held_by_parent.update(_held)
-    _used_by_parent.update(_used)
-    _held.clear()
-
-
-if sys.platform != "win32":
-    os.register_at_fork(after_in_child=_after_fork_in_child)
