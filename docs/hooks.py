@@ -9,13 +9,14 @@ import ast
 import dataclasses
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import typer
 
-from semantic_recall import RecallOptions, Settings
+from semantic_recall import MessageRange, RecallOptions, SemanticRecall, Settings
 from semantic_recall.cli import app
 
 if TYPE_CHECKING:
@@ -53,6 +54,18 @@ def commands() -> str:
     return "\n\n".join(_command(command) for _, command in _commands())
 
 
+def the_memory() -> str:
+    """Return the reference of `SemanticRecall`: `open` first, each method before its twin."""
+    names = [name for name in dir(SemanticRecall) if not name.startswith("_")]
+    first = ["open", "remember", "recall", "process_input", "process_output", "forget", "history"]
+    rest = [name for name in names if name not in first and f"a{name}" in names]
+    twins = [twin for name in (*first, *rest) for twin in (name, f"a{name}") if twin in names]
+    alone = [name for name in names if name not in twins]
+    members = ", ".join([*twins, *alone])
+    options = f"{{heading_level: 3, members: [{members}]}}"
+    return f"::: semantic_recall.SemanticRecall\n    options: {options}"
+
+
 def _commands() -> Iterator[tuple[str, Any]]:
     group: Any = typer.main.get_command(app)
     yield from group.commands.items()
@@ -82,11 +95,12 @@ def _command(command: Any) -> str:  # noqa: ANN401 - typer's click or click's ow
 def _fields_table(options: type[Any]) -> str:
     meanings = _field_docstrings(options)
     lines = ["| option | type | default | |", "|---|---|---|---|"]
-    types = get_type_hints(options)
     for each in dataclasses.fields(options):
-        value = f"`{_cell(_default(each))}`"
+        value = f"`{_default(each)}`"
         meaning = _cell(_one_line(meanings[each.name]))
-        lines.append(f"| `{each.name}` | {_type(types[each.name])} | {value} | {meaning} |")
+        lines.append(
+            f"| `{each.name}` | {_type(each.type, options.__module__)} | {value} | {meaning} |"
+        )
     return "\n".join(lines)
 
 
@@ -109,6 +123,8 @@ def _default(each: dataclasses.Field[Any]) -> str:
     if value is dataclasses.MISSING:
         assert each.default_factory is not dataclasses.MISSING
         value = each.default_factory()
+    if isinstance(value, MessageRange):
+        return repr((value.before, value.after))
     if isinstance(value, frozenset):
         return "{" + ", ".join(map(repr, sorted(value))) + "}"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -117,11 +133,14 @@ def _default(each: dataclasses.Field[Any]) -> str:
     return type(value).__name__ if shown.startswith("<") else shown
 
 
-def _type(hint: Any) -> str:  # noqa: ANN401 - any annotation
-    if get_origin(hint) is Literal:
-        return _cell(" | ".join(f'`"{value}"`' for value in get_args(hint)))
-    text = inspect.formatannotation(hint).replace("collections.abc.", "").replace("typing.", "")
-    return f"`{_cell(re.sub(r'[a-z_]+[.](?=[A-Za-z])', '', text))}`"
+def _type(annotation: str, module: str) -> str:
+    """Return the members of a union as they are written; of a Literal, its values."""
+    members = []
+    for name in annotation.split(" | "):
+        meant = getattr(sys.modules[module], name, None)
+        values = get_args(meant) if get_origin(meant) is Literal else ()
+        members += [f'`"{value}"`' for value in values] or [f"`{name}`"]
+    return " or ".join(members)
 
 
 def _one_line(text: str) -> str:
@@ -133,8 +152,14 @@ def _cell(text: str) -> str:
 
 
 FILLED: Mapping[str, Callable[[], str]] = {
-    each.__name__: each for each in (start_of_readme, options_table, settings_table, commands)
+    each.__name__: each
+    for each in (start_of_readme, options_table, settings_table, the_memory, commands)
 }
+
+
+def filled(markdown: str) -> str:
+    """Return a page's text with what is asked for put in."""
+    return _FILL.sub(lambda found: FILLED[found[1]](), markdown)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -150,9 +175,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Fill in what comes from elsewhere, and make links out of docs/ point into the site."""
-    filled = _FILL.sub(lambda found: FILLED[found[1]](), markdown)
-    return (
-        filled.replace("](../notebooks/", "](notebooks/")
-        if page.file.src_uri == "notebooks.md"
-        else filled
-    )
+    text = filled(markdown)
+    return text.replace("](../notebooks/", "](notebooks/") if "/" not in page.file.src_uri else text

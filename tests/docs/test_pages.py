@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from docs import hooks
-from semantic_recall import RecallOptions, Settings, errors
+from semantic_recall import MessageRange, RecallOptions, SemanticRecall, Settings, errors
 from semantic_recall.cli import app
 from tests.docs.blocks import DOCS, PAGES, ROOT, blocks_of, name_of
 
@@ -30,8 +30,16 @@ def text_of(name: str) -> str:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_in_the_reference(package: str) -> None:
-    shown = re.findall(rf"^::: {package}\.(\w+)$", text_of(f"reference/{package}.md"), re.MULTILINE)
+    page = hooks.filled(text_of(f"reference/{package}.md"))
+    shown = re.findall(rf"^::: {package}\.(\w+)$", page, re.MULTILINE)
     assert sorted(shown) == import_module(package).__all__
+
+
+def test_every_method_of_a_memory_is_in_the_reference() -> None:
+    members = re.findall(r"\w+", hooks.the_memory().partition("members: ")[2])
+    public = [name for name in dir(SemanticRecall) if not name.startswith("_")]
+    assert sorted(members) == public
+    assert members[:3] == ["open", "remember", "aremember"]
 
 
 @pytest.mark.parametrize("package", PACKAGES[1:])
@@ -51,7 +59,7 @@ def test_every_surface_of_the_langchain_plugin_has_an_example() -> None:
 @pytest.mark.parametrize("options", [RecallOptions, Settings])
 def test_every_option_is_in_its_table(options: Any) -> None:
     table = hooks.options_table() if options is RecallOptions else hooks.settings_table()
-    rows = [re.split(r" (?<!\\)\| ", row.strip("| ")) for row in table.splitlines()[2:]]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
     assert [row[0] for row in rows] == [f"`{each.name}`" for each in fields(options)]
     for row in rows:
         assert len(row) == 4, row
@@ -62,7 +70,8 @@ def test_the_defaults_in_the_table_are_those_of_the_code() -> None:
     table = hooks.options_table()
     defaults = RecallOptions()
     assert f"| `top_k` | `int` | `{defaults.top_k}` |" in table
-    assert f"| `{defaults.message_range!r}` |" in table
+    assert MessageRange(1, 1) == defaults.message_range
+    assert "| `(1, 1)` |" in table
     assert f"| `{Settings().exact_limit:_}` |" in hooks.settings_table()
 
 
