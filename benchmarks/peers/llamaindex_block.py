@@ -6,9 +6,9 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import chromadb
+from chromadb.api import ClientAPI
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import VectorMemoryBlock
@@ -27,7 +27,7 @@ class MemoModel(BaseEmbedding):
 
     _memo: MemoEmbedder = PrivateAttr()
 
-    def __init__(self, memo: MemoEmbedder, **kwargs: Any) -> None:
+    def __init__(self, memo: MemoEmbedder, **kwargs: object) -> None:
         super().__init__(**kwargs)
         self._memo = memo
 
@@ -65,7 +65,7 @@ def _inside(text: str) -> str:
 class BlockSubject:
     """A block for each user, over one collection."""
 
-    def __init__(self, client: Any, name: str, model: MemoModel) -> None:
+    def __init__(self, client: ClientAPI, name: str, model: MemoModel) -> None:
         collection = client.get_or_create_collection(name, metadata={"hnsw:space": "cosine"})
         self._store = ChromaVectorStore(chroma_collection=collection)
         self._model = model

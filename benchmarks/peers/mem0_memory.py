@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 # Both are read when it is imported: it writes an id of the user into its folder.
 os.environ["MEM0_TELEMETRY"] = "False"
@@ -24,7 +23,7 @@ from semantic_recall.types import Message
 class Mem0Subject:
     """A memory: the user is `user_id`, a thread is `run_id`."""
 
-    def __init__(self, memory: Any) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
     def remember(self, messages: Sequence[Message]) -> None:

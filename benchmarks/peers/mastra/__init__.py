@@ -35,13 +35,13 @@ class MastraSubject:
         self.pid = self._process.pid
         """Of the process whose memory counts."""
 
-    def _call(self, method: str, given: dict[str, list[float]], **rest: object) -> Any:
+    def _call(self, method: str, given: dict[str, list[float]], **rest: object) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"method": method, "given": given, **rest}) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
-        answer = json.loads(line) if line else {"error": "the process ended"}
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "the process ended"}
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer
