@@ -28,7 +28,7 @@ from semantic_recall.cli._common import (
     guarded,
     memory_at,
 )
-from semantic_recall.cli.transfer import Imported, import_file
+from semantic_recall.cli._importing import Imported, import_file
 from semantic_recall.errors import ConfigurationError
 from semantic_recall.importers import Defaults, JsonLinesImporter
 from semantic_recall.samples import RESOURCE_ID, SampleQuestion, conversations, questions

@@ -6,18 +6,15 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
 from rich.text import Text
 
-from semantic_recall import Message, SemanticRecall
+from semantic_recall import Message
 from semantic_recall.cli import _output as output
 from semantic_recall.cli._common import (
     DEFAULT_PATH,
@@ -34,46 +31,24 @@ from semantic_recall.cli._common import (
     memory_at,
     owner,
 )
+from semantic_recall.cli._importing import Imported, import_file
 from semantic_recall.importers import (
     FORMATS,
-    AnyImporter,
-    BadRecord,
-    Defaults,
-    Position,
+    Source,
+    defaults_of,
     detect,
+    is_url,
     named,
-    read_with,
+    without_password,
 )
-
-BATCH = 1_000
-_REASONS_SHOWN = 20
-_TICK = 0.5
-"""Seconds between two moves of the progress bar."""
-
-
-@dataclass(slots=True)
-class Imported:
-    """What an import did so far."""
-
-    messages: int = 0
-    new: int = 0
-    skipped: list[BadRecord] = field(default_factory=list)
-    """The first ones only; `skips` counts all."""
-    skips: int = 0
-    pending: int = 0
-    """Messages that wait for their vectors; counted in the whole memory, as is `index_lag`."""
-    index_lag: int = 0
-    seconds: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Messages per second."""
-        return self.messages / self.seconds if self.seconds else 0.0
 
 
 @guarded
 def import_(
-    file: Annotated[str, typer.Argument(help="The file or folder; - reads standard input.")],
+    file: Annotated[
+        str,
+        typer.Argument(help="The file, folder or postgresql:// URL; - reads standard input."),
+    ],
     path: PathOption = DEFAULT_PATH,
     resource: Annotated[
         str | None, typer.Option("--resource", help="The owner of messages that name none.")
@@ -95,14 +70,16 @@ def import_(
     """Store the messages of a file and embed them. Doing it twice changes nothing.
 
     Reads exports of ChatGPT, Claude and Slack (ZIP archive or folder), messages of LangChain,
-    LangGraph and LlamaIndex (JSON and SQLite), JSON Lines of role, content, thread_id,
+    LangGraph and LlamaIndex (JSON, SQLite, PostgreSQL), JSON Lines of role, content, thread_id,
     resource_id, created_at (as `export` writes them) and message lists in OpenAI's format. Records
     that cannot be read are named with place and reason and skipped; the exit code is 3 then.
     """
     with ExitStack() as stack:
-        source = stack.enter_context(_standard_input()) if file == "-" else Path(file)
+        source: Source = file if is_url(file) else Path(file)
+        if file == "-":
+            source = stack.enter_context(_standard_input())
         importer = named(form) if form else detect(source)
-        defaults = Defaults.of_file(
+        defaults = defaults_of(
             source,
             thread_id="stdin" if file == "-" and thread is None else thread,
             resource_id=owner(resource),
@@ -116,7 +93,7 @@ def import_(
     if as_json:
         output.emit(
             {
-                "file": file,
+                "file": without_password(file),
                 "format": importer.name,
                 "path": path,
                 "messages": done.messages,
@@ -136,57 +113,6 @@ def import_(
         _print_imported(done, path)
     if done.skips:
         raise typer.Exit(FOUND_SOMETHING)
-
-
-def import_file(
-    memory: SemanticRecall, source: Path, importer: AnyImporter, defaults: Defaults
-) -> Imported:
-    """Store a file's messages in batches, embed and index them, and count.
-
-    Raises:
-        StoreError: The database failed; the batches before are stored.
-        ImportFormatError: The file cannot be read any further; the batches before are stored.
-    """
-    started = time.perf_counter()
-    before = memory.stats().messages
-    done = Imported()
-    position = Position()
-    with output.progress_bar("storing") as advance:
-        messages = _good(read_with(importer, source, defaults, position), done)
-        while batch := list(islice(messages, BATCH)):
-            memory.remember(batch, background=True)
-            done.messages += len(batch)
-            advance(position.done, position.total)
-    _flush(memory, done.messages)
-    stats = memory.stats()
-    done.new = stats.messages - before
-    done.pending, done.index_lag = stats.pending, stats.index_lag
-    done.seconds = time.perf_counter() - started
-    return done
-
-
-def _flush(memory: SemanticRecall, messages: int) -> None:
-    """Embed and index what was stored, with a progress bar."""
-    with output.progress_bar("embedding and indexing") as advance:
-        while True:
-            began = time.monotonic()
-            # False before the time is over means that the index failed, which the library has
-            # logged; it catches up when the memory is next used.
-            if memory.flush(timeout=_TICK) or time.monotonic() - began < _TICK:
-                return
-            waiting = memory.stats()
-            left = min(messages, waiting.pending + waiting.index_lag)
-            advance(messages - left, messages)
-
-
-def _good(items: Iterable[Message | BadRecord], done: Imported) -> Iterator[Message]:
-    for item in items:
-        if isinstance(item, Message):
-            yield item
-            continue
-        done.skips += 1
-        if len(done.skipped) < _REASONS_SHOWN:
-            done.skipped.append(item)
 
 
 def _print_imported(done: Imported, path: str) -> None:

@@ -15,9 +15,16 @@ from typing import TypeAlias
 
 from semantic_recall.errors import ImportFormatError
 from semantic_recall.importers._archive import archive_at, conversation_files, is_archive
-from semantic_recall.importers._protocols import FileImporter, Importer, Position
+from semantic_recall.importers._postgres import is_url, without_password
+from semantic_recall.importers._protocols import (
+    Database,
+    FileImporter,
+    Importer,
+    Position,
+    TablesImporter,
+)
 from semantic_recall.importers._records import BadRecord, Defaults
-from semantic_recall.importers._sqlite import is_sqlite
+from semantic_recall.importers._sql import Source, database_at, is_database
 from semantic_recall.importers.chatgpt import ChatGPTImporter
 from semantic_recall.importers.claude import ClaudeImporter
 from semantic_recall.importers.jsonl import JsonLinesImporter
@@ -34,6 +41,7 @@ __all__ = [
     "BadRecord",
     "ChatGPTImporter",
     "ClaudeImporter",
+    "Database",
     "Defaults",
     "FileImporter",
     "Importer",
@@ -46,13 +54,18 @@ __all__ = [
     "OpenAIMessagesImporter",
     "Position",
     "SlackImporter",
+    "Source",
+    "TablesImporter",
+    "defaults_of",
     "detect",
+    "is_url",
     "named",
     "read",
     "read_with",
+    "without_password",
 ]
 
-AnyImporter: TypeAlias = "Importer | FileImporter"
+AnyImporter: TypeAlias = "Importer | FileImporter | TablesImporter"
 
 _HEAD_BYTES = 2**16
 # The most particular first: a message of any format has a role somewhere.
@@ -67,12 +80,11 @@ _OF_TEXT: tuple[Importer, ...] = (
 _OF_FILES: tuple[FileImporter, ...] = (
     SlackImporter(),
     SlackImporter(replies_apart=True),
-    LangChainTablesImporter(),
     LangGraphImporter(),
-    LlamaIndexTablesImporter(),
 )
+_OF_TABLES: tuple[TablesImporter, ...] = (LangChainTablesImporter(), LlamaIndexTablesImporter())
 
-_ALL: tuple[AnyImporter, ...] = (*_OF_TEXT, *_OF_FILES)
+_ALL: tuple[AnyImporter, ...] = (*_OF_TEXT, *_OF_FILES, *_OF_TABLES)
 
 FORMATS: Mapping[str, AnyImporter] = MappingProxyType({one.name: one for one in _ALL})
 """The known formats by name."""
@@ -88,25 +100,44 @@ _FOREIGN = (
 )
 
 
-def detect(path: str | Path) -> AnyImporter:
-    """Return the importer for a file or folder, by its content.
+def detect(source: Source) -> AnyImporter:
+    """Return the importer for a file, folder or database, by its content.
 
-    Of a text the first 64 KiB decide, of an archive or folder the files in it, of an SQLite
-    database its tables.
+    Of a text the first 64 KiB decide, of an archive or folder the files in it, of a database its
+    tables.
 
     Raises:
         ImportFormatError: It is in no known format, empty, damaged, or cannot be opened.
+        MissingDependencyError: psycopg is not installed, which postgresql:// needs.
     """
-    path = Path(path)
+    source = _as_source(source)
     try:
+        if is_database(source):
+            return _in_database(source)
+        path = Path(source)
         if is_archive(path):
             return _in_archive(path)
-        if is_sqlite(path):
-            return _in_files(path, "an SQLite database without tables of a known chat history")
         with path.open("rb") as stream:
             return _in_text(stream.read(_HEAD_BYTES), str(path))
     except OSError as error:
-        raise ImportFormatError(f"{path} cannot be read: {error.strerror}") from error
+        raise ImportFormatError(f"{source} cannot be read: {error.strerror}") from error
+
+
+def _as_source(source: Source) -> Source:
+    return source if isinstance(source, str) and is_url(source) else Path(source)
+
+
+def _in_database(source: Source) -> AnyImporter:
+    with database_at(source) as database:
+        for importer in _OF_TABLES:
+            if importer.recognises_tables(database):
+                return importer
+    if isinstance(source, Path):
+        return _in_files(source, "an SQLite database without tables of a known chat history")
+    raise ImportFormatError(
+        f"{without_password(source)} has no tables of a known chat history in its search path "
+        f"(another: ?options=-csearch_path%3DNAME). Known formats: {_known()}"
+    )
 
 
 def _in_archive(path: Path) -> AnyImporter:
@@ -153,16 +184,17 @@ def named(name: str) -> AnyImporter:
 
 
 def read(
-    path: str | Path,
+    source: Source,
     *,
     thread_id: str | None = None,
     resource_id: str | None = None,
     importer: AnyImporter | None = None,
 ) -> Iterator[Message | BadRecord]:
-    """Yield the messages of a file or folder, and a `BadRecord` for each that cannot be read.
+    """Yield the messages of a file, and a `BadRecord` for each that cannot be read.
 
     Args:
-        path: The file: a text, a ZIP archive or an SQLite database; or a folder.
+        source: The file: a text, a ZIP archive or an SQLite database; a folder; or the URL of a
+            PostgreSQL database.
         thread_id: The thread of messages that name none; the file's name without its ending
             when not given.
         resource_id: The resource of messages that name none.
@@ -172,21 +204,34 @@ def read(
         ImportFormatError: It is in no known format or cannot be opened.
         MissingDependencyError: The format needs a package that is not installed.
     """
-    path = Path(path)
-    importer = importer or detect(path)
-    defaults = Defaults.of_file(path, thread_id=thread_id, resource_id=resource_id)
-    yield from read_with(importer, path, defaults, Position())
+    source = _as_source(source)
+    importer = importer or detect(source)
+    defaults = defaults_of(source, thread_id=thread_id, resource_id=resource_id)
+    yield from read_with(importer, source, defaults, Position())
+
+
+def defaults_of(
+    source: Source, *, thread_id: str | None = None, resource_id: str | None = None
+) -> Defaults:
+    """Return what messages get that do not say it themselves, see `Defaults`.
+
+    Raises:
+        OSError: The file cannot be looked at.
+    """
+    if isinstance(source, str) and is_url(source):
+        return Defaults.of_database(thread_id=thread_id, resource_id=resource_id)
+    return Defaults.of_file(Path(source), thread_id=thread_id, resource_id=resource_id)
 
 
 def read_with(
-    importer: AnyImporter, path: Path, defaults: Defaults, position: Position
+    importer: AnyImporter, source: Source, defaults: Defaults, position: Position
 ) -> Iterator[Message | BadRecord]:
-    """Yield what an importer finds in a file or folder.
+    """Yield what an importer finds in a file, folder or database.
 
     Args:
         importer: The format.
-        path: The file or folder; for a format of text also an archive or folder that holds it as
-            conversations.json.
+        source: The file, folder or URL; for a format of text also an archive or folder that holds
+            it as conversations.json.
         defaults: What messages get that do not say it themselves.
         position: Kept up to date while the file is read.
 
@@ -194,6 +239,24 @@ def read_with(
         ImportFormatError: It cannot be read, or holds nothing in this format.
         MissingDependencyError: The format needs a package that is not installed.
     """
+    position.undated = defaults.created_at
+    source = _as_source(source)
+    if isinstance(importer, TablesImporter):
+        if not is_database(source):
+            raise ImportFormatError(f"{source} is no SQLite database and no postgresql:// URL")
+        with database_at(source) as database:
+            yield from importer.read_tables(database, defaults, position)
+        return
+    if isinstance(source, str):
+        raise ImportFormatError(
+            f"{importer.name} is a format of files; {without_password(source)} is a database"
+        )
+    yield from _read_file(importer, source, defaults, position)
+
+
+def _read_file(
+    importer: Importer | FileImporter, path: Path, defaults: Defaults, position: Position
+) -> Iterator[Message | BadRecord]:
     if isinstance(importer, FileImporter):
         yield from importer.read_file(path, defaults, position)
         return
@@ -205,6 +268,7 @@ def read_with(
         for item in importer.read(stream, defaults):
             position.done = stream.tell()
             yield item
+    position.done = position.total
 
 
 def _read_archive(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple
 
 from semantic_recall.importers._json_stream import JsonStream, JsonSyntaxError
-from semantic_recall.importers._records import BadRecord, RecordError
+from semantic_recall.importers._records import BadRecord, Defaults, RecordError, to_time
+from semantic_recall.types import Message
 
 
 class Item(NamedTuple):
@@ -32,6 +34,25 @@ def items(stream: BinaryIO) -> Iterator[Item | BadRecord]:
             yield value(source)
     except JsonSyntaxError as error:
         yield BadRecord(source.line, f"{error}; the file was not read any further")
+
+
+def read_each(
+    stream: BinaryIO, read: Callable[[Item], Iterator[Message | BadRecord]]
+) -> Iterator[Message | BadRecord]:
+    """Yield what `read` makes of each element of a document, and what is none."""
+    for item in items(stream):
+        if isinstance(item, BadRecord):
+            yield item
+        else:
+            yield from read(item)
+
+
+def conversation_defaults(defaults: Defaults, thread_id: str, moment: object) -> Defaults:
+    """Return the defaults of a conversation that has an id, and a time if it can be read."""
+    try:
+        return replace(defaults, thread_id=thread_id, created_at=to_time(moment))
+    except RecordError:
+        return replace(defaults, thread_id=thread_id)
 
 
 def elements(source: JsonStream) -> Iterator[Item | BadRecord]:

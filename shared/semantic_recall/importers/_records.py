@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -18,6 +19,8 @@ MAX_RECORD_BYTES = 64 * 2**20
 
 _EARLIEST_MILLISECONDS = 10**11  # as seconds this would be the year 5138
 _EARLIEST_MICROSECONDS = 10**14
+
+_OFFSET = re.compile(r"([+-]\d\d):?(\d\d)?\Z")
 
 # Keys that have a place in `Message`; the others are kept in its payload.
 _OWN_KEYS = frozenset(
@@ -67,8 +70,7 @@ class Defaults:
         """Return the defaults for a file.
 
         Args:
-            path: The file; its time of change becomes the default time, so that the same file
-                gives the same messages however often it is imported.
+            path: The file; its time of change becomes the default time.
             thread_id: The default thread; the file's name without its ending when not given.
             resource_id: The default resource; none when not given.
 
@@ -80,6 +82,17 @@ class Defaults:
             thread_id=path.stem if thread_id is None else thread_id,
             resource_id=resource_id,
             created_at=changed,
+        )
+
+    @classmethod
+    def of_database(
+        cls, *, thread_id: str | None = None, resource_id: str | None = None
+    ) -> Defaults:
+        """Return the defaults for a database, whose formats name the threads: the time is now."""
+        return cls(
+            thread_id=thread_id or "database",
+            resource_id=resource_id,
+            created_at=datetime.now(timezone.utc),
         )
 
 
@@ -109,6 +122,8 @@ def to_message(record: object, defaults: Defaults, *, position: int) -> Message:
     thread_id = _text_field(record, "thread_id", defaults.thread_id)
     id_ = _text_field(record, "id", None)
     moment = record.get("created_at")
+    if moment is None:
+        moment = _timestamp(record)
     try:
         return Message(
             role=role,
@@ -170,9 +185,19 @@ def to_time(value: object) -> datetime:
             return _from_epoch(value)
         if isinstance(value, str):
             return _from_text(value.strip())
+        if isinstance(value, datetime):
+            return as_utc(value)
     except (ValueError, OverflowError, OSError) as error:
         raise RecordError(_bad_time(value)) from error
     raise RecordError(_bad_time(value))
+
+
+def _timestamp(record: Mapping[str, Any]) -> datetime | None:
+    """Return the time under the other usual name; what it means is not promised by any format."""
+    try:
+        return to_time(record.get("timestamp"))
+    except RecordError:
+        return None
 
 
 def _bad_time(value: object) -> str:
@@ -196,6 +221,9 @@ def _from_text(text: str) -> datetime:
     if dot:  # Python 3.10 reads 3 or 6 digits only
         digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
         text = f"{head}.{digits[:6]:0<6}{rest[len(digits) :]}"
+    # ... and no offset without minutes, such as PostgreSQL's.
+    if ":" in text:
+        text = _OFFSET.sub(lambda found: f"{found[1]}:{found[2] or '00'}", text)
     return as_utc(datetime.fromisoformat(text))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -11,11 +10,9 @@ from typing import Any
 from urllib.parse import quote
 
 from semantic_recall.errors import ImportFormatError
-from semantic_recall.importers._records import RecordError
 
 MAGIC = b"SQLite format 3\x00"
 
-_UNDECODED = re.compile("[\udc80-\udcff]")
 _WAL_VERSION = 18
 """The byte of the header that is 2 in a database with a write-ahead log."""
 
@@ -47,12 +44,7 @@ class Database:
         """Return the names of a table's columns."""
         return {str(row[0]) for row in self.rows("SELECT name FROM pragma_table_info(?)", table)}
 
-    def count(self, table: str) -> int:
-        """Return the number of rows."""
-        (row,) = self.rows(f"SELECT count(*) FROM {quoted(table)}")
-        return int(row[0])
-
-    def rows(self, statement: str, *values: object) -> Iterator[Sequence[Any]]:
+    def rows(self, statement: str, *values: str) -> Iterator[Sequence[Any]]:
         """Yield the rows of a query; one at a time is in memory.
 
         Raises:
@@ -86,27 +78,6 @@ def database_at(path: Path) -> Iterator[Database]:
     connection.text_factory = _decode
     with closing(connection):
         yield Database(path, connection)
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def whole_text(value: object, column: str) -> str:
-    """Return a text column's value.
-
-    Raises:
-        RecordError: It is no text, or not UTF-8.
-    """
-    if isinstance(value, bytes):  # JSONB columns come as bytes when they were copied by hand
-        value = _decode(value)
-    if not isinstance(value, str):
-        raise RecordError(f'"{column}" is {value!r}; a text was expected')
-    bad = _UNDECODED.search(value)
-    if bad:
-        raise RecordError(f'"{column}" is not UTF-8 (byte 0x{ord(bad[0]) - 0xDC00:02x})')
-    return value
 
 
 def _decode(data: bytes) -> str:

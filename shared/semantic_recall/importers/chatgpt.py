@@ -6,16 +6,21 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, BinaryIO
 
-from semantic_recall.importers._documents import has_key, items, listed, mapped, text
+from semantic_recall.importers._documents import (
+    conversation_defaults,
+    has_key,
+    listed,
+    mapped,
+    read_each,
+    text,
+)
 from semantic_recall.importers._records import (
     BadRecord,
     Defaults,
     RecordError,
     to_message,
-    to_time,
 )
 from semantic_recall.types import Message
 
@@ -48,11 +53,7 @@ class ChatGPTImporter:
 
     def read(self, stream: BinaryIO, defaults: Defaults) -> Iterator[Message | BadRecord]:
         """Yield the messages, conversation by conversation; one of them is in memory at a time."""
-        for item in items(stream):
-            if isinstance(item, BadRecord):
-                yield item
-            else:
-                yield from _conversation(item.value, item.line, defaults)
+        yield from read_each(stream, lambda item: _conversation(item.value, item.line, defaults))
 
 
 def _conversation(value: object, line: int, defaults: Defaults) -> Iterator[Message | BadRecord]:
@@ -87,10 +88,8 @@ def _own(value: Mapping[str, Any], defaults: Defaults) -> Defaults:
         json.dumps([value.get("create_time"), sorted(value["mapping"])]).encode()
     ).hexdigest()[:32]
     thread_id = text(value.get("conversation_id")) or text(value.get("id")) or made
-    try:
-        return replace(defaults, thread_id=thread_id, created_at=to_time(value.get("create_time")))
-    except RecordError:  # old exports have conversations without a date
-        return replace(defaults, thread_id=thread_id)
+    # Old exports have conversations without a date.
+    return conversation_defaults(defaults, thread_id, value.get("create_time"))
 
 
 def _branch(mapping: Mapping[str, Any], current: object) -> list[tuple[str, object]]:

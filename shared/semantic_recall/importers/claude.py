@@ -6,13 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from semantic_recall.importers._documents import has_key, items, listed, mapped, text
+from semantic_recall.importers._documents import (
+    conversation_defaults,
+    has_key,
+    listed,
+    mapped,
+    read_each,
+    text,
+)
 from semantic_recall.importers._records import (
     BadRecord,
     Defaults,
     RecordError,
     to_message,
-    to_time,
 )
 from semantic_recall.types import Message
 
@@ -39,11 +45,7 @@ class ClaudeImporter:
 
     def read(self, stream: BinaryIO, defaults: Defaults) -> Iterator[Message | BadRecord]:
         """Yield the messages, conversation by conversation; one of them is in memory at a time."""
-        for item in items(stream):
-            if isinstance(item, BadRecord):
-                yield item
-            else:
-                yield from _conversation(item.value, item.line, defaults)
+        yield from read_each(stream, lambda item: _conversation(item.value, item.line, defaults))
 
 
 def _conversation(value: object, line: int, defaults: Defaults) -> Iterator[Message | BadRecord]:
@@ -70,10 +72,7 @@ def _message(
 def _own(value: Mapping[str, Any], line: int, defaults: Defaults) -> Defaults:
     """Return the thread and the time of messages that have none."""
     thread_id = text(value.get("uuid")) or f"{defaults.thread_id}-{line}"
-    try:
-        return replace(defaults, thread_id=thread_id, created_at=to_time(value.get("created_at")))
-    except RecordError:
-        return replace(defaults, thread_id=thread_id)
+    return conversation_defaults(defaults, thread_id, value.get("created_at"))
 
 
 def _branch(value: Mapping[str, Any]) -> Sequence[object]:

@@ -33,7 +33,12 @@ class JsonLinesImporter:
 
     def recognises(self, head: str) -> bool:
         """Tell whether one of the first whole lines is an object with a role."""
+        if head.lstrip().startswith("["):  # a list, perhaps with an element per line
+            return False
         lines = head.strip().split("\n")
+        key = _TELLING_KEY.search(head)
+        if key and key[1] == "messages" and not _is_whole(lines[0]):
+            return False
         for line in lines[:20]:
             try:
                 record = json.loads(line)
@@ -42,7 +47,6 @@ class JsonLinesImporter:
             if isinstance(record, dict) and not record.keys().isdisjoint(("role", "messages")):
                 return "role" in record
         # The first line may be longer than the head: its first telling key decides.
-        key = _TELLING_KEY.search(head)
         return len(lines) == 1 and lines[0].startswith("{") and bool(key and key[1] == "role")
 
     def read(self, stream: BinaryIO, defaults: Defaults) -> Iterator[Message | BadRecord]:
@@ -54,6 +58,14 @@ class JsonLinesImporter:
             item = _read_line(number, line, defaults)
             if item is not None:
                 yield item
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _read_line(number: int, line: bytes | None, defaults: Defaults) -> Message | BadRecord | None:

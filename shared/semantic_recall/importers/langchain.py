@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from semantic_recall.importers._documents import items, mapped, text
-from semantic_recall.importers._protocols import Position
+from semantic_recall.importers._protocols import Database, Position
 from semantic_recall.importers._records import (
     BadRecord,
     Defaults,
@@ -18,13 +15,7 @@ from semantic_recall.importers._records import (
     text_of,
     to_message,
 )
-from semantic_recall.importers._sqlite import (
-    Database,
-    database_at,
-    is_sqlite,
-    quoted,
-    whole_text,
-)
+from semantic_recall.importers._sql import messages_of, quoted
 from semantic_recall.types import MAX_ID_LENGTH, Message
 
 PAYLOAD_KEY = "langchain"
@@ -118,55 +109,38 @@ class LangChainImporter:
 
 
 class LangChainTablesImporter:
-    """Reads the tables of `SQLChatMessageHistory`, in an SQLite file.
+    """Reads the tables of `SQLChatMessageHistory` and of `PostgresChatMessageHistory`.
 
-    Those of `PostgresChatMessageHistory` have the same columns, and can be read from a copy in
-    SQLite. A session is a thread. The file is only read.
+    A session is a thread. The database is only read.
     """
 
-    name = "langchain-sqlite"
-    description = "an SQLite file of LangChain's SQLChatMessageHistory"
+    name = "langchain-sql"
+    description = (
+        "tables of LangChain's SQLChatMessageHistory or PostgresChatMessageHistory: an SQLite "
+        "file, or postgresql://..."
+    )
 
-    def recognises_file(self, path: Path) -> bool:
+    def recognises_tables(self, database: Database) -> bool:
         """Tell whether there is a table with session_id and message."""
-        if not is_sqlite(path):
-            return False
-        with database_at(path) as database:
-            return bool(_tables(database))
+        return bool(_tables(database))
 
-    def read_file(
-        self, path: Path, defaults: Defaults, position: Position
+    def read_tables(
+        self, database: Database, defaults: Defaults, position: Position
     ) -> Iterator[Message | BadRecord]:
         """Yield the messages in the order in which they were stored."""
-        with database_at(path) as database:
-            tables = _tables(database)
-            position.total = sum(map(database.count, tables))
-            for table in tables:
-                moment = "created_at" if "created_at" in database.columns(table) else "NULL"
-                for row in database.rows(
-                    f"SELECT id, session_id, message, {moment} FROM {quoted(table)} ORDER BY id"
-                ):
-                    position.done += 1
-                    yield _read_row(table, row, defaults)
+
+        def select(table: str) -> str:
+            dated = "created_at" in database.columns(table)
+            # As text: a session can be a UUID, a message JSONB, and a time of any type.
+            return (
+                "SELECT id, CAST(session_id AS TEXT), CAST(message AS TEXT), "
+                f"{'CAST(created_at AS TEXT)' if dated else 'NULL'} "
+                f"FROM {quoted(table)} ORDER BY id"
+            )
+
+        tables = _tables(database)
+        yield from messages_of(database, tables, select, langchain_record, defaults, position)
 
 
 def _tables(database: Database) -> list[str]:
     return database.tables_with({"id", "session_id", "message"})
-
-
-def _read_row(table: str, row: Sequence[object], own: Defaults) -> Message | BadRecord:
-    number, session, message, moment = row
-    line = number if isinstance(number, int) else 0
-    try:
-        try:
-            dumped = json.loads(whole_text(message, "message"))
-        except (ValueError, RecursionError) as error:
-            raise RecordError(f'"message" is not JSON: {error}') from error
-        if session is None:
-            raise RecordError('"session_id" is missing')
-        thread = str(session) if isinstance(session, int) else whole_text(session, "session_id")
-        record = langchain_record(dumped, moment)
-        record["id"] = record["id"] or f"{table}-{number}"
-        return to_message(record, replace(own, thread_id=thread), position=line)
-    except RecordError as error:
-        return BadRecord(line, str(error), f"row {number} of table {table}")

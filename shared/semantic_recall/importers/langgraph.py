@@ -10,19 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from semantic_recall.errors import MissingDependencyError
-from semantic_recall.importers._documents import mapped
+from semantic_recall.importers._documents import conversation_defaults, mapped
 from semantic_recall.importers._protocols import Position
-from semantic_recall.importers._records import BadRecord, Defaults, RecordError, to_message, to_time
-from semantic_recall.importers._sqlite import database_at, is_sqlite, whole_text
+from semantic_recall.importers._records import BadRecord, Defaults, RecordError, to_message
+from semantic_recall.importers._sql import whole_text
+from semantic_recall.importers._sqlite import database_at, is_sqlite
 from semantic_recall.importers.langchain import langchain_record
 from semantic_recall.types import Message
 
 _COLUMNS = frozenset({"thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint"})
-# Bare columns beside max() are those of the row that has the maximum (SQLite, "Bare columns in an
-# aggregate query"). Checkpoint ids sort by time. Other name spaces are subgraphs.
+# Checkpoint ids sort by time. Other name spaces are subgraphs. The newest ids are looked up in the
+# index first: each checkpoint holds the whole conversation, and only one of a thread is needed.
 _NEWEST = """
-    SELECT thread_id, type, checkpoint, max(checkpoint_id) FROM checkpoints
-    WHERE checkpoint_ns = '' GROUP BY thread_id ORDER BY thread_id
+    WITH newest AS (
+        SELECT thread_id, max(checkpoint_id) AS checkpoint_id FROM checkpoints
+        WHERE checkpoint_ns = '' GROUP BY thread_id
+    )
+    SELECT thread_id, type, checkpoint FROM newest
+    JOIN checkpoints USING (thread_id, checkpoint_id)
+    WHERE checkpoint_ns = '' ORDER BY thread_id
 """
 _MISSING = (
     "reading LangGraph's checkpoints needs langgraph-checkpoint 4 or newer; install it with "
@@ -61,24 +67,19 @@ class LangGraphImporter:
             ((position.total,),) = database.rows(
                 "SELECT count(DISTINCT thread_id) FROM checkpoints WHERE checkpoint_ns = ''"
             )
-            for thread, kind, data, _ in database.rows(_NEWEST):
+            for thread, kind, data in database.rows(_NEWEST):
                 position.done += 1
                 place = f"newest checkpoint of thread {thread!r}"
                 try:
                     found = decoder.messages(kind, data)
-                    own = _own(thread, found.moment, defaults)
+                    own = conversation_defaults(
+                        defaults, whole_text(thread, "thread_id"), found.moment
+                    )
+                    position.undated = own.created_at
                 except RecordError as error:
                     yield BadRecord(position.done, str(error), place)
                     continue
                 yield from _messages(found.messages, own, position.done, place)
-
-
-def _own(thread: object, moment: object, defaults: Defaults) -> Defaults:
-    thread_id = whole_text(thread, "thread_id")
-    try:
-        return replace(defaults, thread_id=thread_id, created_at=to_time(moment))
-    except RecordError:
-        return replace(defaults, thread_id=thread_id)
 
 
 def _messages(

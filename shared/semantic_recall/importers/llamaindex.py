@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from semantic_recall.importers._documents import elements, listed, mapped, text, value
 from semantic_recall.importers._json_stream import JsonStream, JsonSyntaxError
-from semantic_recall.importers._protocols import Position
+from semantic_recall.importers._protocols import Database, Position
 from semantic_recall.importers._records import BadRecord, Defaults, RecordError, to_message
-from semantic_recall.importers._sqlite import (
-    Database,
-    database_at,
-    is_sqlite,
-    quoted,
-    whole_text,
-)
+from semantic_recall.importers._sql import messages_of, quoted
 from semantic_recall.types import Message
 
 PAYLOAD_KEY = "llamaindex"
@@ -162,53 +154,38 @@ def _messages(source: JsonStream, key: str, defaults: Defaults) -> Iterator[Mess
 
 
 class LlamaIndexTablesImporter:
-    """Reads the tables of `SQLAlchemyChatStore`, in an SQLite file; a key is a thread.
+    """Reads the tables of `SQLAlchemyChatStore`; a key is a thread.
 
-    Archived messages too: they are what a memory is for. The file is only read.
+    Archived messages too: they are what a memory is for. The database is only read.
     """
 
-    name = "llamaindex-sqlite"
-    description = "an SQLite file of LlamaIndex's SQLAlchemyChatStore"
+    name = "llamaindex-sql"
+    description = "tables of LlamaIndex's SQLAlchemyChatStore: an SQLite file, or postgresql://..."
 
-    def recognises_file(self, path: Path) -> bool:
+    def recognises_tables(self, database: Database) -> bool:
         """Tell whether there is a table with key, timestamp, role, status and data."""
-        if not is_sqlite(path):
-            return False
-        with database_at(path) as database:
-            return bool(_tables(database))
+        return bool(_tables(database))
 
-    def read_file(
-        self, path: Path, defaults: Defaults, position: Position
+    def read_tables(
+        self, database: Database, defaults: Defaults, position: Position
     ) -> Iterator[Message | BadRecord]:
         """Yield the messages in the order of their times."""
-        with database_at(path) as database:
-            tables = _tables(database)
-            position.total = sum(map(database.count, tables))
-            for table in tables:
-                for row in database.rows(
-                    f"SELECT id, key, timestamp, data FROM {quoted(table)} ORDER BY timestamp, id"
-                ):
-                    position.done += 1
-                    yield _read_row(table, row, defaults)
+
+        def select(table: str) -> str:
+            return (
+                'SELECT id, CAST("key" AS TEXT), CAST(data AS TEXT), "timestamp" '
+                f'FROM {quoted(table)} ORDER BY "timestamp", id'
+            )
+
+        def record(chat: object, moment: object) -> dict[str, Any]:
+            return {**_record(chat), "created_at": _time(moment)}
+
+        tables = _tables(database)
+        yield from messages_of(database, tables, select, record, defaults, position)
 
 
 def _tables(database: Database) -> list[str]:
     return database.tables_with({"id", "key", "timestamp", "role", "status", "data"})
-
-
-def _read_row(table: str, row: Sequence[object], own: Defaults) -> Message | BadRecord:
-    number, key, moment, data = row
-    line = number if isinstance(number, int) else 0
-    try:
-        try:
-            chat = json.loads(whole_text(data, "data"))
-        except (ValueError, RecursionError) as error:
-            raise RecordError(f'"data" is not JSON: {error}') from error
-        record = {**_record(chat), "id": f"{table}-{number}", "created_at": _time(moment)}
-        own = replace(own, thread_id=whole_text(key, "key"))
-        return to_message(record, own, position=line)
-    except RecordError as error:
-        return BadRecord(line, str(error), f"row {number} of table {table}")
 
 
 def _time(moment: object) -> object:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 import zipfile
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from semantic_recall import Message
 from semantic_recall.errors import ImportFormatError
 from semantic_recall.importers import (
     BadRecord,
-    Defaults,
     Position,
     SlackImporter,
     detect,
@@ -25,10 +24,15 @@ from semantic_recall.importers import (
     read,
     read_with,
 )
-from tests.core.cli_support import run_json
+from tests.importers.support import (
+    ANY_JSON,
+    good,
+)
+from tests.importers.support import (
+    DEFAULTS as FILE_DEFAULTS,
+)
 
-WHEN = datetime(2025, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
-DEFAULTS = Defaults(thread_id="file", resource_id="acme", created_at=WHEN)
+DEFAULTS = replace(FILE_DEFAULTS, resource_id="acme")
 
 
 def said(text: str, ts: str, user: str = "U1", **more: Any) -> dict[str, Any]:
@@ -75,11 +79,6 @@ def write(folder: Path, files: dict[str, Any]) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
     return folder
-
-
-def good(items: list[Message | BadRecord]) -> list[Message]:
-    assert all(isinstance(item, Message) for item in items), items
-    return [item for item in items if isinstance(item, Message)]
 
 
 def test_channels_are_threads(tmp_path: Path) -> None:
@@ -170,40 +169,12 @@ def test_a_folder_that_is_no_export_is_refused(tmp_path: Path) -> None:
         list(read(write(tmp_path / "b", {"users.json": []}), importer=SlackImporter()))
 
 
-def test_import_twice_changes_nothing(tmp_path: Path) -> None:
-    folder = write(tmp_path / "export", FILES)
-    arguments = ("import", folder, "--path", tmp_path / "memory", "--embedder", "hash")
-    assert run_json(*arguments, "--resource", "acme")["new"] == 6
-    again = run_json(*arguments, "--resource", "acme")
-    assert (again["format"], again["messages"], again["new"]) == ("slack", 6, 0)
-
-
-def test_memory_stays_bounded(tmp_path: Path) -> None:
-    path = tmp_path / "export.zip"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
-        made.writestr("users.json", json.dumps(FILES["users.json"]))
-        for day in range(1, 11):
-            messages = [said("x" * 900, f"17140{day:05}.{number:06}") for number in range(1_000)]
-            made.writestr(f"general/2024-01-{day:02}.json", json.dumps(messages))
-    tracemalloc.start()
-    try:
-        assert sum(isinstance(one, Message) for one in read(path)) == 10_000
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 2 * 2**20  # the files have 10 MB
-
-
-_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 2**60) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=5,
-)
 _KEYS = ("type", "subtype", "user", "text", "ts", "thread_ts", "attachments", "files", "username")
-_message = st.fixed_dictionaries({}, optional=dict.fromkeys(_KEYS, _values))
+
+_message = st.fixed_dictionaries({}, optional=dict.fromkeys(_KEYS, ANY_JSON))
 
 
-@given(st.lists(_message | _values, max_size=4), _values)
+@given(st.lists(_message | ANY_JSON, max_size=4), ANY_JSON)
 def test_any_json_is_survived(
     tmp_path_factory: pytest.TempPathFactory, messages: list[Any], users: Any
 ) -> None:
