@@ -5,11 +5,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from semantic_recall.index_operations import apply
 from semantic_recall.indexer import Indexer
@@ -17,21 +14,6 @@ from semantic_recall.records import IndexOperation
 from semantic_recall.stores.sql import SQLMessageStore
 from semantic_recall.types import Scope, VectorRecord
 from tests.core.indexing import LOGGER, SPACE, Failing, Memory, message, owned, until
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    store = SQLMessageStore.open(tmp_path / "recall.sqlite3")
-    store.add_space(SPACE, active=True)
-    yield Memory(tmp_path, store)
-    store.close()
-
-
-@pytest.fixture
-def indexer(memory: Memory) -> Iterator[Indexer]:
-    indexer = Indexer(memory.store, memory.open_index, memory.embed, logger=LOGGER)
-    yield indexer
-    indexer.close()
 
 
 class TestThread:

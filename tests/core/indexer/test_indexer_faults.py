@@ -6,8 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,23 +13,7 @@ from semantic_recall.errors import IndexLockedError
 from semantic_recall.indexer import Indexer
 from semantic_recall.protocols import VectorIndex
 from semantic_recall.records import vector_id
-from semantic_recall.stores.sql import SQLMessageStore
 from tests.core.indexing import LOGGER, SPACE, Failing, Memory, owned, until
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    store = SQLMessageStore.open(tmp_path / "recall.sqlite3")
-    store.add_space(SPACE, active=True)
-    yield Memory(tmp_path, store)
-    store.close()
-
-
-@pytest.fixture
-def indexer(memory: Memory) -> Iterator[Indexer]:
-    indexer = Indexer(memory.store, memory.open_index, memory.embed, logger=LOGGER)
-    yield indexer
-    indexer.close()
 
 
 class TestFailure:
