@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
 from semantic_recall import SemanticRecall
 from semantic_recall.inspector import Inspector
@@ -59,23 +59,22 @@ class Watched:
         self.problems: list[str] = []
         page.on("request", lambda request: self.addresses.append(request.url))
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: self._dialog(dialog.message, dialog.dismiss))
-        page.on(
-            "console",
-            lambda said: (
-                self.problems.append(f"{said.type}: {said.text}")
-                if said.type in ("error", "warning")
-                else None
-            ),
-        )
+        page.on("dialog", self._dialog)
+        page.on("console", self._console)
 
-    def _dialog(self, message: str, dismiss: object) -> None:
-        self.problems.append(f"dialog: {message}")
-        assert callable(dismiss)
-        dismiss()
+    def _dialog(self, dialog: Dialog) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _console(self, said: ConsoleMessage) -> None:
+        # A refused call is none: the page says what it was told.
+        refused = "server responded with a status of 40" in said.text
+        if said.type in ("error", "warning") and not refused:
+            self.problems.append(f"{said.type}: {said.text}")
 
     def assert_harmless(self, origin: str) -> None:
         """Nothing ran, nothing failed, and nothing was asked of anybody but `origin`."""
-        assert self.problems == []
-        assert [one for one in self.addresses if not one.startswith(origin)] == []
+        elsewhere = [one for one in self.addresses if not one.startswith(origin)]
+        assert not self.problems, self.problems
+        assert not elsewhere, elsewhere
         assert self.page.evaluate("window.hacked") is None

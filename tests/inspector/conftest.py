@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from semantic_recall import SemanticRecall
 from tests.inspector.browsing import CHROMIUM, chromium
@@ -49,5 +49,6 @@ def browser() -> Iterator[Browser]:
     """
     if CHROMIUM is None:
         pytest.skip("there is no Chromium on this machine")
+    expect.set_options(timeout=20_000)  # milliseconds; on a busy machine five are not enough
     with chromium() as opened:
         yield opened

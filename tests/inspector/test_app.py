@@ -38,9 +38,9 @@ class Api:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
-    async def refused(self, name: str, status: int = 400, **fields: object) -> str:
+    async def refused(self, name: str, *, code: int = 400, **fields: object) -> str:
         answer = await self.answer(name, **fields)
-        assert answer.status_code == status, answer.text
+        assert answer.status_code == code, answer.text
         said = answer.json()["error"]
         assert isinstance(said, str)
         return said
@@ -99,7 +99,7 @@ async def test_threads_without_an_owner_are_apart(api: Api) -> None:
         assert [one["thread_id"] for one in found["threads"]] == ["alone"]
     shown = await api("messages", thread_id="alone", resource_id=None)
     assert [one["text"] for one in shown["messages"]] == ["Nobody owns this ferry."]
-    assert "trip" in await api.refused("messages", 404, thread_id="trip", resource_id=None)
+    assert "trip" in await api.refused("messages", code=404, thread_id="trip", resource_id=None)
 
 
 async def test_lists_can_be_searched(api: Api) -> None:
@@ -209,7 +209,9 @@ async def test_nobody_elses_messages_are_shown(api: Api) -> None:
     ],
 )
 async def test_a_wrong_field_is_said(api: Api, fields: dict[str, object], said: str) -> None:
-    assert said in await api.refused("recall", **{"query": "q", "resource_id": "ana", **fields})
+    answer = await api.answer("recall", **{"query": "q", "resource_id": "ana", **fields})
+    assert answer.status_code == 400
+    assert said in answer.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,9 @@ async def test_not_a_number_is_refused(api: Api) -> None:
 
 
 async def test_an_unknown_thread_or_message_is_said(api: Api) -> None:
-    assert "nowhere" in await api.refused("messages", 404, thread_id="nowhere", resource_id="ana")
+    assert "nowhere" in await api.refused(
+        "messages", code=404, thread_id="nowhere", resource_id="ana"
+    )
     receipt = await api("forget", id="nothing", thread_id="trip", resource_id="ana")
     assert receipt["messages"] == 0
     assert await api.refused("forget", thread_id="trip", resource_id="ana")
@@ -287,7 +291,7 @@ async def test_forgetting_can_overwrite_the_bytes(own_memory: SemanticRecall) ->
         assert receipt["secure"]
         assert receipt["complete"]
         own_memory.close()
-        assert "closed" in await api.refused("resources", 503)
+        assert "closed" in await api.refused("resources", code=503)
 
 
 async def test_an_id_of_another_owner_is_not_touched(api: Api, memory: SemanticRecall) -> None:

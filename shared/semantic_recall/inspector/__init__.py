@@ -10,10 +10,11 @@ try:
     from semantic_recall.inspector.app import inspector_app
     from semantic_recall.inspector.server import Inspector, open_in_browser
 except ModuleNotFoundError as error:
-    if error.name not in ("starlette", "uvicorn"):
+    missing = (error.name or "").partition(".")[0]
+    if missing not in ("starlette", "uvicorn"):
         raise
     raise MissingDependencyError(
-        f"the inspector needs the package {error.name!r}; run: "
+        f"the inspector needs the package {missing!r}; run: "
         'pip install "chat-semantic-recall[inspect]"'
     ) from error
 

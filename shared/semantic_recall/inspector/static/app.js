@@ -85,7 +85,8 @@ async function start() {
   /** Have the embedder and the resource's messages loaded by the time that a query is typed. */
   const warmUp = () => {
     again();
-    ask("recall", { query: "warm up", resource_id: browser.resource ?? null }).catch(() => {});
+    const { resource } = browser;
+    if (resource != null) ask("recall", { query: "warm up", resource_id: resource }).catch(() => {});
   };
 
   async function refresh() {

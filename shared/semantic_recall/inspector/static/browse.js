@@ -66,7 +66,9 @@ export class Browser {
 
   async start() {
     await this.resources.load();
-    if (this.resources.entries.length) await this.choose(this.resources.entries[0].resource_id);
+    const [first] = this.resources.entries;
+    const owned = this.resources.entries.find((info) => info.resource_id !== null) ?? first;
+    if (owned) await this.choose(owned.resource_id);
     else this.threads.redraw();
   }
 

@@ -56,8 +56,9 @@ export class Form {
     select.selectedIndex = threads.indexOf(chosen) + 1;
     // Threads without an owner cannot be searched together: there is no owner to name.
     const [all, one] = document.getElementsByName("scope");
-    all.disabled = resource === null;
-    if (all.disabled) one.checked = true;
+    const ownerless = resource === null;
+    if (ownerless !== all.disabled) (ownerless ? one : all).checked = true;
+    all.disabled = ownerless;
   }
 
   get thread() {
