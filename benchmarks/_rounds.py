@@ -105,7 +105,7 @@ def measure(
             if own <= 0:
                 results[peer.name] = {"stopped": "no time left after the smaller corpora"}
                 continue
-            remote = Remote(peer.name, folder / peer.module, stock, options)
+            remote = Remote(peer, folder / peer.module, stock, options)
             stack.callback(remote.end)
             results[peer.name] = _filled(peer, remote, budget, corpus)
             if "stopped" in results[peer.name]:

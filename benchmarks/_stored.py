@@ -58,7 +58,7 @@ def messages_of(sample: Sample) -> list[Message]:
             role=turn.speaker if turn.speaker in _ROLES else "user",
             name=None if turn.speaker in _ROLES else turn.speaker,
             text=turn.text,
-            thread_id=f"session {turn.session}",
+            thread_id=f"session-{turn.session}",
             resource_id=sample.id,
         )
         for position, turn in enumerate(sample.turns)

@@ -10,6 +10,7 @@ import numpy as np
 
 from semantic_recall.protocols import Embedder
 from semantic_recall.types import Vector, VectorSpace
+from semantic_recall.vectorizer import coverage
 
 
 class MemoEmbedder:
@@ -35,6 +36,10 @@ class MemoEmbedder:
     def max_characters(self) -> int | None:
         """The longest text it reads whole."""
         return self._inner.max_characters
+
+    def coverage(self, text: str, /) -> float:
+        """Return which share of a text it can read, 0 to 1."""
+        return coverage(self._inner, text)
 
     def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
         """Return one vector per text to be found, in order."""

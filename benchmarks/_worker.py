@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import psutil
 
 from benchmarks._stock import Stock
 from benchmarks._vectors import MemoEmbedder
-from benchmarks.peers import ALL, NotRunnableError, Options, Subject, content
+from benchmarks.peers import NotRunnableError, Options, Peer, Subject, content
 from semantic_recall.embedders.hash import HashEmbedder
 
 TOP_K = 4
@@ -27,8 +26,8 @@ class RemoteError(Exception):
 class Work:
     """What can be asked of a subject."""
 
-    def __init__(self, name: str, folder: Path, stock: Stock, options: Options) -> None:
-        (self._peer,) = (peer for peer in ALL if peer.name == name)
+    def __init__(self, peer: Peer, folder: Path, stock: Stock, options: Options) -> None:
+        self._peer = peer
         self._folder = folder
         self._stock = stock
         self._options = options
@@ -119,9 +118,8 @@ class Work:
             self._subject = None
 
 
-def _serve(pipe: Connection, name: str, folder: Path, stock: Stock, options: Options) -> None:
-    # Libraries that print or warn must not disturb the report.
-    work = Work(name, folder, stock, replace(options))
+def _serve(pipe: Connection, peer: Peer, folder: Path, stock: Stock, options: Options) -> None:
+    work = Work(peer, folder, stock, options)
     while True:
         method, arguments = pipe.recv()
         try:
@@ -137,12 +135,11 @@ def _serve(pipe: Connection, name: str, folder: Path, stock: Stock, options: Opt
 class Remote:
     """A subject in another process."""
 
-    def __init__(self, name: str, folder: Path, stock: Stock, options: Options) -> None:
-        self.name = name
+    def __init__(self, peer: Peer, folder: Path, stock: Stock, options: Options) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(theirs, name, folder, stock, options), daemon=False
+            target=_serve, args=(theirs, peer, folder, stock, options), daemon=False
         )
         self._process.start()
         theirs.close()

@@ -1,8 +1,8 @@
 """How much of the evidence recall finds: `python -m benchmarks.quality --file FILE`.
 
-FILE is in the LoCoMo format (see `_locomo.py`); give `--file` as often as there are files. Each
-sample is one resource, each session one thread; every question is asked over the whole resource.
-Figures:
+FILE is in the LoCoMo format (see `_locomo.py`), NAME=FILE gives it a name in the report; give
+`--file` as often as there are files. Each sample is one resource, each session one thread; every
+question is asked over the whole resource. Figures:
 
 - evidence within a budget: walk down the ranking and take messages (with their neighbours, where
   the pipeline has them) until the budget of tokens, estimated as characters / 4, is full;
@@ -35,7 +35,7 @@ from benchmarks._measures import Asked, Outcome, difference, outcome, summary
 from benchmarks._pipelines import DEFAULT, MASTRA, PIPELINES, indexed
 from benchmarks._stored import StoredSamples
 from benchmarks._vectors import MemoEmbedder
-from benchmarks.peers import OURS, PEERS, NotRunnableError, Peer
+from benchmarks.peers import OURS, PEERS, Peer
 from semantic_recall.embedders import EMBEDDER_NAMES, embedder_named
 
 LIBRARY = "SemanticRecall.recall"
@@ -45,23 +45,25 @@ _NOT_MEASURED = ("mastra",)
 """Peers whose ranking is a pipeline here: in parity tests it finds the same messages."""
 
 
-def run(path: Path, embedders: Sequence[str], *, peers: bool = False) -> dict[str, Any]:
+def run(file: str, embedders: Sequence[str], *, peers: bool = False) -> dict[str, Any]:
     """Measure every pipeline on a file.
 
     Args:
-        path: A file in the LoCoMo format.
+        file: The path of a file in the LoCoMo format, or NAME=PATH.
         embedders: Names that `embedder_named` knows, or "none"; the first is used by every
             pipeline, the others by the default and by Mastra's method.
         peers: Also ask the peers that are installed.
     """
-    samples = read_samples(path)
+    name, _, path = file.rpartition("=")
+    samples = read_samples(Path(path))
+    name = name or Path(path).name
     asked = Asked.of(samples)
     found: list[tuple[dict[str, Any], Outcome]] = []
-    for number, name in enumerate(embedders):
-        for about, one in _outcomes(samples, name, first=number == 0, peers=peers):
-            found.append(({**about, "embedder": name}, one))
-            print(f"{path.name}: {about['name']} ({name})", file=sys.stderr)
-    return _report(path, samples, asked, found)
+    for number, embedder in enumerate(embedders):
+        for about, one in _outcomes(samples, embedder, first=number == 0, peers=peers):
+            found.append(({**about, "embedder": embedder}, one))
+            print(f"{name}: {about['name']} ({embedder})", file=sys.stderr)
+    return _report(name, samples, asked, found)
 
 
 def _outcomes(
@@ -93,8 +95,10 @@ def _through(
         except ImportError as error:
             print(f"{peer.name}: not installed ({error}): {peer.install}", file=sys.stderr)
             return
-        except NotRunnableError as error:
-            print(f"{peer.name}: {error}", file=sys.stderr)
+        except Exception as error:  # whatever a library raises, the others go on
+            if peer is OURS:
+                raise
+            print(f"{peer.name} failed: {error!r}", file=sys.stderr)
             return
         try:
             yield about, outcome(samples, stored.rank, window=1 if peer is OURS else 0)
@@ -103,7 +107,7 @@ def _through(
 
 
 def _report(
-    path: Path,
+    name: str,
     samples: Sequence[Sample],
     asked: Asked,
     found: Sequence[tuple[Mapping[str, Any], Outcome]],
@@ -124,7 +128,7 @@ def _report(
             ),
         })  # fmt: skip
     return {
-        "file": path.name,
+        "file": name,
         "samples": len(samples),
         "messages": sum(len(sample.turns) for sample in samples),
         "questions": len(asked.kinds),
@@ -161,7 +165,7 @@ def _show(report: Mapping[str, Any], half: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument(
-        "--file", type=Path, action="append", required=True, help="data in the LoCoMo format"
+        "--file", action="append", required=True, help="data in the LoCoMo format, or NAME=FILE"
     )
     parser.add_argument(
         "--embedder", action="append", choices=[*EMBEDDER_NAMES, "none"], help="first: for all"
@@ -175,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     embedders = options.embedder or ["wordllama"]
     before = machine()
-    reports = [run(path, embedders, peers=options.peers) for path in options.file]
+    reports = [run(file, embedders, peers=options.peers) for file in options.file]
     result = {"machine": before, "versions": versions(), "files": reports}
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -50,5 +50,5 @@ def test_messages_alone_in_their_threads_score_the_same_in_context() -> None:
     alone = np.arange(3, dtype=np.int64)
     query = np.array([2, 3], dtype=np.uint32)
     layout = Layout.of(postings.lengths, alone, alone, k1=1.2, b=0.75)
-    in_context = context_bm25([postings], query, layout, n=3)
+    in_context = context_bm25([postings], query, layout, n=3).scores
     assert in_context.tolist() == pytest.approx(bm25(postings, query).tolist())
