@@ -8,8 +8,9 @@ A file of patterns holds lists of values and dialogues:
     A: Was {dish} better than {dish.b}?
 
 `[a|b]` is one of the two (they nest), `{dish}` one value for the whole dialogue, `{dish.b}` another
-value of the same list, `{2-5}` a number, drawn anew each time. A value that the hand-written part
-of the sample mentions is never drawn, so that filler does not answer a question by accident.
+value of the same list, `{2-5}` a number, drawn anew each time, and a backslash with an n starts a
+new line. A value that the hand-written part of the sample mentions is never drawn, so that filler
+does not answer a question by accident.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Patterns:
                 turns = []
                 self.dialogues.append(())
             elif line:
-                turns.append((line[0], line[3:]))
+                turns.append((line[0], line[3:].replace("\\n", "\n")))
                 self.dialogues[-1] = tuple(turns)
 
 
