@@ -1,6 +1,12 @@
 """A chat service under load: 64 users at once on one memory, in one event loop.
 
 `RECALL_LOAD_TURNS=1000 pytest -s tests/core/test_load.py` is the long run.
+
+What makes the loop late, as seen by dumping all stacks whenever it is: (1) importing Chroma and
+opening its folder, of which several steps hold the GIL, the file system's waits included: so the
+service does that before it serves (`aflush`); (2) each write to Chroma, which holds the GIL
+for the whole call: so they are small and far apart; (3) the GIL going round among the threads that
+recall and remember, 5 ms each; (4) on a busy machine, that whoever holds the GIL is not running.
 """
 
 from __future__ import annotations
@@ -22,7 +28,9 @@ from semantic_recall.embedders.hash import HashEmbedder
 
 USERS = 64
 TURNS = int(os.environ.get("RECALL_LOAD_TURNS", "200"))
-TICK = 0.002
+TICK = 0.005
+STALL = 0.05
+"""By how much one tick in a hundred may be late on a machine that does nothing else."""
 
 
 class Turn(BaseModel):
@@ -48,6 +56,7 @@ def service(folder: Path) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with SemanticRecall.open(folder, embedder=HashEmbedder(256)) as memory:
+            await memory.aflush()  # opens the vector index before anybody waits for an answer
             app.state.memory = memory
             yield
 
@@ -84,13 +93,22 @@ async def tick(stalls: list[float]) -> None:
         stalls.append(time.perf_counter() - began - TICK)
 
 
+def slowness() -> float:
+    """Measure how many seconds a second of work takes here and now, 1 if nobody else works."""
+    began, worked = time.perf_counter(), time.thread_time()
+    while time.thread_time() - worked < 0.2:
+        pass
+    return (time.perf_counter() - began) / (time.thread_time() - worked)
+
+
 async def test_64_users_at_once(tmp_path: Path) -> None:
     app = service(tmp_path)
     left = iter(range(TURNS))
     answers: list[Answer] = []
     said: dict[str, list[str]] = {f"user{number}": [] for number in range(USERS)}
 
-    async def talk(client: httpx.AsyncClient, user: str) -> None:
+    async def talk(client: httpx.AsyncClient, user: str, number: int) -> None:
+        await asyncio.sleep(number * TICK)  # they do not all come in the same instant
         for turn in left:
             text = f"apple{turn} of {user} grows in garden{turn % 7}"
             response = await client.post("/chat", json={"user": user, "text": text})
@@ -102,12 +120,13 @@ async def test_64_users_at_once(tmp_path: Path) -> None:
             answers.append(answer)
 
     stalls: list[float] = []
+    slow = slowness()
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://chat") as client:
             ticker = asyncio.create_task(tick(stalls))
             began = time.perf_counter()
-            await asyncio.gather(*(talk(client, user) for user in said))
+            await asyncio.gather(*(talk(client, user, n) for n, user in enumerate(said)))
             seconds = time.perf_counter() - began
             ticker.cancel()
             with suppress(asyncio.CancelledError):
@@ -126,9 +145,12 @@ async def test_64_users_at_once(tmp_path: Path) -> None:
     print(
         f"\n{USERS} users, {TURNS} turns in {seconds:.1f} s: recall p50 {recall[0]:.1f} ms, "
         f"p95 {recall[1]:.1f} ms; remember p50 {remember[0]:.1f} ms, p95 {remember[1]:.1f} ms; "
-        f"event loop stalled {max(stalls) * 1e3:.0f} ms at most, "
-        f"p99 {np.percentile(stalls, 99) * 1e3:.1f} ms"
+        f"event loop late by p99 {np.percentile(stalls, 99) * 1e3:.1f} ms, at most "
+        f"{max(stalls) * 1e3:.0f} ms, and by more than {STALL * 1e3:.0f} ms in "
+        f"{np.mean(np.array(stalls) > STALL):.2%} of {len(stalls)} ticks; "
+        f"a second of work took {slow:.1f} s"
     )
     # A call that blocks the loop would stop it for the whole of a write or of an opening.
-    assert np.percentile(stalls, 99) < 0.25
-    assert max(stalls) < 2.0
+    slow = max(slow, slowness())
+    assert np.mean(np.array(stalls) > STALL * slow) <= 0.01
+    assert max(stalls) < max(1.0, STALL * 10 * slow)
