@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from math import log1p
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,9 @@ _KERNEL[HEARD_AFTER] = 1.0
 for _offset, _weight in CONTEXT:
     _KERNEL[HEARD_AFTER + _offset] = _weight
 _MAX_TERMS = 128
+_TERMS_OF_A_QUESTION = 24
+"""As many terms may a message be expected to share with a query: who pastes a page asks for no
+message that has all of its words. A Chinese question of 12 characters has 23 terms."""
 _CELLS = 1 << 17
 """How many counts are worked on at once: half a megabyte, which stays in the processor's cache."""
 
@@ -87,6 +92,18 @@ class Layout:
         return self.spots.nbytes + self.spot_of.nbytes + self.norm.nbytes
 
 
+class Words(NamedTuple):
+    """What `context_bm25` found."""
+
+    scores: NDArray[np.float32]
+    """(n,) in conversation order; 0 where neither a message nor one of those around it shares a
+    term with the query."""
+    whole: float
+    """The score of a message of average length that has the query's rarest 24 terms once each,
+    also those that are nowhere in the scope: whether the best has found anything is told by how
+    far it is from this."""
+
+
 def context_bm25(
     postings: Sequence[Postings],
     query_terms: NDArray[np.uint32],
@@ -94,7 +111,7 @@ def context_bm25(
     *,
     n: int,
     document_counts: Mapping[int, int] | None = None,
-) -> NDArray[np.float32]:
+) -> Words:
     """Score every message by BM25 over its own words and those around it.
 
     A message of a chat leaves out what was just said ("Did you like Rome?" - "Loved it!"). So it
@@ -112,24 +129,18 @@ def context_bm25(
         n: N, the number of searchable messages in the scope.
         document_counts: df by term; by default counted in `postings`. Give it and `n` of the
             whole scope when `postings` holds only candidates.
-
-    Returns:
-        (n,) float32 in conversation order; 0 where neither a message nor one of those around it
-        shares a term with the query.
     """
     counts = Counter(query_terms.tolist())
     found, frequencies = _found(postings, np.array(list(counts), dtype=np.uint32))
     size = len(layout.norm)
     scores = np.zeros(size, dtype=np.float32)
+    if document_counts is not None:
+        frequencies = [document_counts.get(term, 0) for term in counts]
+    # A handful of numbers: lists are quicker than arrays.
+    rarity = [log1p((max(n - df, 0) + 0.5) / (df + 0.5)) for df in frequencies]
+    most = layout.k1 + 1.0
+    gains = [most * rare * times for rare, times in zip(rarity, counts.values(), strict=True)]
     if found:
-        if document_counts is not None:
-            frequencies = [document_counts.get(term, 0) for term in counts]
-        # A handful of numbers: lists are quicker than arrays.
-        rarity = [log1p((max(n - df, 0) + 0.5) / (df + 0.5)) for df in frequencies]
-        gains = [
-            (layout.k1 + 1.0) * rare * times
-            for rare, times in zip(rarity, counts.values(), strict=True)
-        ]
         lines = max(_CELLS // size, 1)
         if len(gains) <= min(lines, _MAX_TERMS):  # as with most queries: all terms at once
             scores = np.array(gains, dtype=np.float32) @ _saturated(found, len(gains), layout)
@@ -140,7 +151,8 @@ def context_bm25(
                 gain = np.array([gains[term] for term in block], dtype=np.float32)
                 parts = [part.only(block, len(gains)) for part in found]
                 scores += gain @ _saturated(parts, len(block), layout)
-    return scores[layout.spots]
+    asked = gains if len(gains) <= _TERMS_OF_A_QUESTION else nlargest(_TERMS_OF_A_QUESTION, gains)
+    return Words(scores[layout.spots], sum(asked) / most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,26 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NEVER = np.float32(-np.inf)
+_TINY = 1e-30  # 1 / smaller ones is too large for single precision
 _LAST_PLACES = np.array([1, 2, 3])
 _FEW = 500
 """Up to so many messages a loop over threads is quicker than a dozen array operations."""
-_ONE = np.uint64(1)
-_SHIFT = np.uint64(32)
+_ONE, _SHIFT = np.uint64(1), np.uint64(32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
     """The weights of `hybrid_scores` and `prior_scores`.
 
-    Chosen on conversations with labelled evidence (LoCoMo's, and companion chats in English and
-    Chinese); what helps only one of them was left out, and every weight is flat around its value
-    (0.4 to 0.6 for `dense` changes the result by about a point; see `benchmarks/quality.py`).
-    Convex fusion of min-max scores: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for
-    Hybrid Retrieval" (ACM TOIS 2023); it beat reciprocal rank fusion here by 5 points.
+    Chosen on conversations with labelled evidence (LoCoMo's, companion chats in English and
+    Chinese, the tuning half of `benchmarks/own`); what helps only one of them was left out, and
+    every weight is flat around its value. Convex fusion: Bruch, Gai, Ingber, "An Analysis of Fusion
+    Functions for Hybrid Retrieval" (ACM TOIS 2023); it beat reciprocal ranks here by 5 points.
     """
 
     dense: float = 0.5
     """Weight of the cosine similarity; the rest of 1 is the weight of BM25."""
+    enough: float = 1 / 3
+    """How much of the query the best message's words must cover for words to have their whole
+    weight; below, it falls in proportion. Flat from 0.28 to 0.38; with e5 it finds 17 or 18 of the
+    20 Chinese and Korean answers that share hardly a word with their question, 11 without."""
     thread: float = 0.2
     """How much of the mean of its thread's three best a message adds, in resource scope."""
     answer: float = 0.1
@@ -52,22 +55,27 @@ def hybrid_scores(
     searchable: NDArray[np.bool_],
     *,
     across_threads: bool,
+    whole: float = 0.0,
+    understood: float = 1.0,
     prior: NDArray[np.float32] | None = None,
     weights: RankingWeights = DEFAULT_WEIGHTS,
 ) -> NDArray[np.float32]:
     """Score messages by meaning, words and thread.
 
     Both kinds of score are scaled to 0..1 over the searchable messages and mixed; for a message
-    without a vector the words count alone.
-    With `across_threads` each adds a share of the mean of its thread's three best (of all, in a
-    thread with fewer). `prior` is added at the end.
+    without a vector the words count alone. Scaled so, the best by words has 1 even where it shares
+    but a common word with the query: words weigh less the further it is from `whole`, and cosines
+    less the more of the query the embedder cannot read. With `across_threads` each adds a share of
+    the mean of its thread's three best (of all, in a thread with fewer); `prior` is added last.
 
     Args:
         dense: (n,) cosine similarity to the query; NaN without a vector.
-        lexical: (n,) BM25, >= 0, best from `context_bm25`.
+        lexical: (n,) BM25, >= 0.
         starts: (T,) the first position of each thread, strictly ascending from 0.
         searchable: (n,) what can be a hit; the others lend nothing to their thread.
         across_threads: True when the scope is a resource.
+        whole: What the query's words are worth together, in the unit of `lexical`; 0: not known.
+        understood: Which share of the query the embedder can read, 0 to 1.
         prior: (n,) from `prior_scores`; None for none.
         weights: The weights.
 
@@ -76,7 +84,7 @@ def hybrid_scores(
     """
     if not len(searchable):
         return np.zeros(0, dtype=np.float32)
-    scores = _mixed(dense, lexical, searchable, np.float32(weights.dense))
+    scores = _mixed(dense, lexical, searchable, whole, understood, weights)
     if across_threads and weights.thread:
         scores += np.float32(weights.thread) * _thread_best(scores, starts, searchable)
     if prior is not None:
@@ -180,31 +188,37 @@ def _mixed(
     dense: NDArray[np.float32],
     lexical: NDArray[np.float32],
     searchable: NDArray[np.bool_],
-    weight: np.float32,
+    whole: float,
+    understood: float,
+    weights: RankingWeights,
 ) -> NDArray[np.float32]:
     """Return both kinds of score scaled and mixed, 0 where not searchable."""
     known = searchable & (dense == dense)  # NaN is not equal to itself
-    if known.all():  # as in most scopes: no masks are needed
-        mixed: NDArray[np.float32] = weight * _scaled(dense) + (1 - weight) * _scaled(lexical)
-        return mixed
+    everywhere = known.all()  # as in most scopes: no masks are needed
+    able = lexical if everywhere else lexical[searchable]
+    needed = weights.enough * whole
+    trust = min(float(able.max()) / needed, 1.0) if needed > 0 and len(able) else 1.0
+    weight = np.float32((1.0 - (1.0 - weights.dense) * trust) * understood)
+    if everywhere:
+        return _scaled(dense, weight) + _scaled(lexical, 1 - weight)
     words = np.zeros(len(lexical), np.float32)
-    words[searchable] = _scaled(lexical[searchable])
+    words[searchable] = _scaled(able, np.float32(1))
     # What still waits for its vector is judged by its words as if its vector agreed.
-    meaning = words.copy()
-    meaning[known] = _scaled(dense[known])
-    mixed = weight * meaning + (1 - weight) * words
+    meaning = weight * words
+    meaning[known] = _scaled(dense[known], weight)
+    mixed: NDArray[np.float32] = meaning + (1 - weight) * words
     return mixed
 
 
-def _scaled(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return min-max scaled values; equal ones become 0, or 1 if positive."""
+def _scaled(values: NDArray[np.float32], to: np.float32) -> NDArray[np.float32]:
+    """Return values scaled to 0..`to`; equal ones become 0, or `to` if positive."""
     if not len(values):
         return values
     low, high = values.min(), values.max()
-    if high > low:
-        scaled: NDArray[np.float32] = (values - low) / (high - low)
+    if high - low > _TINY:
+        scaled: NDArray[np.float32] = (values - low) * (to / (high - low))
         return scaled
-    return np.full(len(values), high > 0, dtype=np.float32)
+    return np.full(len(values), to * (high > 0), dtype=np.float32)
 
 
 def _thread_best(
@@ -212,8 +226,8 @@ def _thread_best(
 ) -> NDArray[np.float32]:
     """Return for each message the mean of its thread's three best searchable scores, else 0."""
     ends = np.append(starts[1:], len(scores))
-    few = len(scores) <= _FEW
-    means = (best_of_few if few else best_of_many)(scores, starts, ends, searchable)
+    best = best_of_few if len(scores) <= _FEW else best_of_many
+    means = best(scores, starts, ends, searchable)
     return np.repeat(means, ends - starts)
 
 

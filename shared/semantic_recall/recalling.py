@@ -206,8 +206,12 @@ class Recaller:
         if self._reranking is not None:
             wide = options.replace(top_k=max(options.top_k, self._reranking.candidates))
         as_indexed = spoken("user", question.text)
+        understood = 1.0
+        if self._vectorizer is not None and vector is not None:
+            understood = self._vectorizer.coverage(question.text)
         query = Query(
             vector=vector,
+            understood=understood,
             terms=text_terms(question.text),
             role=role_asked_about(question.text),
             digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),

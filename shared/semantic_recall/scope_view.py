@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from semantic_recall.context import Layout, context_bm25
+from semantic_recall.context import Layout, Words, context_bm25
 from semantic_recall.ranking import prior_scores
 from semantic_recall.records import ScopeRows
 from semantic_recall.segments import Segment, compacted, segment_of
@@ -144,7 +144,7 @@ class ScopeView:
         *,
         messages: int | None = None,
         document_counts: Mapping[int, int] | None = None,
-    ) -> NDArray[np.float32]:
+    ) -> Words:
         """Return the BM25 score of each message, in its context, for the query's hashed terms.
 
         Args:

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from semantic_recall.context import HEARD_AFTER, HEARD_BEFORE
+from semantic_recall.context import HEARD_AFTER, HEARD_BEFORE, Words
 from semantic_recall.filtering import BELOW_THRESHOLD, filtered, positions_of, with_metadata
 from semantic_recall.options import RecallOptions
 from semantic_recall.protocols import MessageStore, VectorIndex
@@ -36,6 +36,8 @@ class Query:
     """What is searched for, worked out once."""
 
     vector: Vector | None
+    understood: float
+    """Which share of the text the embedder can read, 0 to 1."""
     terms: NDArray[np.uint32]
     role: str | None
     """Whose messages are asked about, if the wording tells."""
@@ -111,19 +113,19 @@ class Searcher:
             if cut is not None:
                 dropped = {NOT_IN_SCOPE: cut.wrong} if cut.wrong else {}
                 found = self._scored(
-                    scope, cut.view, cut.lexical, query, options, thread=thread, dropped=dropped
+                    scope, cut.view, cut.words, query, options, thread=thread, dropped=dropped
                 )
                 if _suffices(found, cut, query, options, state):
                     return found
         view = self._cache.view(scope, space, state)
-        lexical = view.lexical(query.terms)
-        return self._scored(scope, view, lexical, query, options, thread=thread, dropped=dropped)
+        words = view.lexical(query.terms)
+        return self._scored(scope, view, words, query, options, thread=thread, dropped=dropped)
 
     def _scored(
         self,
         scope: Scope,
         view: ScopeView,
-        lexical: NDArray[np.float32],
+        words: Words,
         query: Query,
         options: RecallOptions,
         *,
@@ -139,10 +141,12 @@ class Searcher:
             favoured = view.of_role(query.role)
             scores = hybrid_scores(
                 dense,
-                lexical,
+                words.scores,
                 view.starts,
                 view.searchable,
                 across_threads=scope.thread_id is None,
+                whole=words.whole,
+                understood=query.understood,
                 prior=view.prior if favoured is None else favour(view.prior, favoured),
             )
         excluded = self._excluded(scope, view, query, options, thread)
@@ -166,7 +170,7 @@ class Searcher:
             hits=hits,
             scores=scores,
             dense=dense,
-            lexical=lexical,
+            lexical=words.scores,
             excluded=excluded,
             dropped={**filtered_out, **dropped},
         )
@@ -202,10 +206,10 @@ class Searcher:
         nearby = sorted({key for window in windows.values() for key in window})
         state = self._store.state(scope)
         view = ScopeView.build(self._store.rows(scope, space, keys=nearby))
-        lexical = view.lexical(
+        cut_words = view.lexical(
             query.terms, messages=state.messages if state else len(nearby), document_counts=counts
         )
-        return _Cut(view, lexical, right=len(answer.keys & windows.keys()), wrong=wrong)
+        return _Cut(view, cut_words, right=len(answer.keys & windows.keys()), wrong=wrong)
 
     def _excluded(
         self,
@@ -265,7 +269,7 @@ class _Cut:
     """The part of a scope that an index and the full text point to."""
 
     view: ScopeView
-    lexical: NDArray[np.float32]
+    words: Words
     right: int
     """Messages that the index named and that are in the scope."""
     wrong: int

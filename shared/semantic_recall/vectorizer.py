@@ -29,7 +29,7 @@ from semantic_recall.types import Vector, VectorSpace
 from semantic_recall.vector_cache import Key, VectorCache
 from semantic_recall.vector_space import checked_vector, open_space, space_is_new
 
-__all__ = ["MissingText", "Plan", "Vectorizer", "open_space", "space_is_new"]
+__all__ = ["MissingText", "Plan", "Vectorizer", "coverage", "open_space", "space_is_new"]
 
 
 @runtime_checkable
@@ -37,6 +37,20 @@ class _NativeAsync(Protocol):
     async def aembed_documents(self, texts: Sequence[str], /) -> Sequence[Vector]: ...
 
     async def aembed_query(self, text: str, /) -> Vector: ...
+
+
+@runtime_checkable
+class _WithCoverage(Protocol):
+    def coverage(self, text: str, /) -> float: ...
+
+
+def coverage(embedder: Embedder, text: str) -> float:
+    """Return which share of a text the embedder can read, 0 to 1.
+
+    An embedder may have a method `coverage(text)` that tells it: a vector made of pieces that
+    mean nothing has its direction by accident. 1 for one that has no such method.
+    """
+    return embedder.coverage(text) if isinstance(embedder, _WithCoverage) else 1.0
 
 
 class Vectorizer:
@@ -67,6 +81,7 @@ class Vectorizer:
         self._store = store
         self._embedder = embedder
         self._native = embedder if isinstance(embedder, _NativeAsync) else None
+        self._tells_coverage = isinstance(embedder, _WithCoverage)
         self._cache = VectorCache(cache_entries)
         self._work = EmbeddingWork(
             store,
@@ -193,6 +208,17 @@ class Vectorizer:
         with failures_named("embed the query"):
             vector = await self._native.aembed_query(self._both_ends(text))
         return self._keep_query(key, vector)
+
+    def coverage(self, text: str, /) -> float:
+        """Return which share of a query the embedder can read, see `coverage`.
+
+        Raises:
+            EmbedderError: The embedder failed.
+        """
+        if not self._tells_coverage:
+            return 1.0
+        with failures_named("tell what it can read"):
+            return min(max(float(coverage(self._embedder, text)), 0.0), 1.0)
 
     def clear(self) -> None:
         """Drop the vectors in memory; for after a deletion."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semantic_recall import context
-from semantic_recall.context import CONTEXT, Layout, context_bm25
+from semantic_recall.context import CONTEXT, Layout, Words, context_bm25
 from semantic_recall.postings import Postings
 
 Documents = list[list[int]]
@@ -50,7 +50,7 @@ def scored(
     starts = np.cumsum([0, *sizes[:-1]])
     lengths = counts.astype(np.float32)
     layout = Layout.of(lengths, np.array(order, dtype=np.int64), starts, k1=k1, b=b)
-    scores = context_bm25(segments, np.array(query, dtype=np.uint32), layout, n=n)
+    scores = context_bm25(segments, np.array(query, dtype=np.uint32), layout, n=n).scores
     assert scores.dtype == np.float32
     found: list[float] = scores.tolist()
     return found
@@ -118,8 +118,31 @@ def test_given_counts_stand_for_the_scope() -> None:
     postings = Postings.build(np.array([1, 2], dtype=np.uint32), np.array([1, 1]))
     layout = Layout.of(postings.lengths, np.arange(2), np.array([0, 1]))
     query = np.array([1, 2], dtype=np.uint32)
-    scores = context_bm25([postings], query, layout, n=100, document_counts={1: 90, 2: 1})
+    scores, whole = context_bm25([postings], query, layout, n=100, document_counts={1: 90, 2: 1})
     assert scores[1] > 10 * scores[0] > 0
+    assert whole == pytest.approx(math.log1p(10.5 / 90.5) + math.log1p(99.5 / 1.5))
+
+
+def test_the_whole_is_what_an_average_message_with_every_term_would_have() -> None:
+    texts: Documents = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    counts = np.array([3, 3, 3])
+    postings = Postings.build(np.array(texts, dtype=np.uint32).reshape(-1), counts)
+    layout = Layout.of(postings.lengths, np.arange(3), np.arange(3))
+
+    def found(*query: int) -> Words:
+        return context_bm25([postings], np.array(query, dtype=np.uint32), layout, n=3)
+
+    every = found(1, 2, 3)
+    assert every.scores.max() == pytest.approx(every.whole, rel=1e-5)
+    # A term that is nowhere is missed, a repeated one counts as often, and so does nothing else.
+    nowhere = found(1, 2, 3, 10)
+    assert nowhere.scores.max() == pytest.approx(every.whole, rel=1e-5)
+    assert nowhere.whole == pytest.approx(every.whole + math.log1p(3.5 / 0.5))
+    assert found(1, 1).whole == pytest.approx(2 * found(1).whole)
+    assert found(10).whole == pytest.approx(math.log1p(3.5 / 0.5))
+    assert found().whole == 0
+    page = found(*range(100, 300))
+    assert page.whole == pytest.approx(24 * math.log1p(3.5 / 0.5))
 
 
 def test_of_a_long_query_the_rarest_terms_count() -> None:
@@ -134,4 +157,5 @@ def test_of_a_long_query_the_rarest_terms_count() -> None:
 def test_an_empty_scope() -> None:
     none = np.zeros(0, dtype=np.int64)
     layout = Layout.of(np.zeros(0, dtype=np.float32), none, none)
-    assert context_bm25([], np.array([1], dtype=np.uint32), layout, n=0).tolist() == []
+    words = context_bm25([], np.array([1], dtype=np.uint32), layout, n=0)
+    assert words.scores.tolist() == []

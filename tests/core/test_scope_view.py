@@ -75,7 +75,8 @@ def test_growing_equals_building(batches: list[list[tuple[int, int, int]]]) -> N
     query = np.array([1, -2, 0.5, 0], np.float32)
     np.testing.assert_allclose(grown.dense(query), built.dense(query), rtol=1e-5)
     terms = np.array([0, 3, 5], np.uint32)
-    np.testing.assert_allclose(grown.lexical(terms), built.lexical(terms), rtol=1e-5)
+    np.testing.assert_allclose(grown.lexical(terms).scores, built.lexical(terms).scores, rtol=1e-5)
+    assert grown.lexical(terms).whole == built.lexical(terms).whole
     assert len(grown.segments) <= 1 + np.log2(
         2 * len(built.keys) + sum(len(p.vectors) for p in parts) + 1
     )
@@ -124,7 +125,7 @@ def test_an_edited_message_needs_a_new_build(edit: dict[str, object]) -> None:
 def test_an_empty_scope() -> None:
     view = ScopeView.build(rows([]))
     assert view.dense(np.ones(DIMENSIONS, np.float32)).shape == (0,)
-    assert view.lexical(np.array([1], np.uint32)).shape == (0,)
+    assert view.lexical(np.array([1], np.uint32)).scores.shape == (0,)
     assert len(view.starts) == 0
     grown = view.extended(rows([(1, 2, 1)]))
     assert grown is not None
