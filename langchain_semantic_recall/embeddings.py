@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from semantic_recall.errors import ConfigurationError, EmbedderError
-from semantic_recall.types import Vector, VectorSpace
+from semantic_recall.adapting import AdaptedEmbedder, encodable
+from semantic_recall.errors import ConfigurationError
+from semantic_recall.types import Vector
 
 _IDENTITY: Final = (
     "model",
@@ -25,11 +24,10 @@ _IDENTITY: Final = (
 )
 """What the integrations call the things that change the vectors."""
 
-_PROBE = "dimensions"
 DEFAULT_MAX_CHARACTERS: Final = 8_000
 
 
-class LangChainEmbedder:
+class LangChainEmbedder(AdaptedEmbedder):
     """Lets a memory embed with any LangChain `Embeddings`; native async methods are awaited.
 
     ```python
@@ -61,33 +59,9 @@ class LangChainEmbedder:
             raise ConfigurationError(
                 f"embeddings must be a LangChain Embeddings, not {type(embeddings).__name__}"
             )
-        if name is not None and not name:
-            raise ConfigurationError("name is empty; give a name or leave it out")
-        for value, what in ((dimensions, "dimensions"), (max_characters, "max_characters")):
-            if value is not None and value < 1:
-                raise ConfigurationError(f"{what} must be at least 1, not {value}")
+        fingerprint = _fingerprint(embeddings) if name is None else name
+        super().__init__(fingerprint, dimensions, max_characters)
         self._embeddings = embeddings
-        self._name = _fingerprint(embeddings) if name is None else name
-        self._dimensions = dimensions
-        self._max_characters = max_characters
-        self._probing = threading.Lock()
-
-    @property
-    def space(self) -> VectorSpace:
-        """The fingerprint and dimensions; may embed one word the first time.
-
-        Raises:
-            EmbedderError: The embeddings failed.
-        """
-        with self._probing:
-            if self._dimensions is None:
-                self._dimensions = len(self.embed_query(_PROBE))
-            return VectorSpace(self._name, self._dimensions)
-
-    @property
-    def max_characters(self) -> int | None:
-        """The longest text that is embedded whole."""
-        return self._max_characters
 
     def embed_documents(self, texts: Sequence[str], /) -> Sequence[Vector]:
         """Return one vector per text, in order.
@@ -98,10 +72,10 @@ class LangChainEmbedder:
         if not texts:
             return []
         try:
-            found = self._embeddings.embed_documents(list(texts))
+            found = self._embeddings.embed_documents(list(map(encodable, texts)))
         except Exception as error:
             raise self._failed(error) from error
-        return self._vectors(found, len(texts))
+        return self._checked(found, len(texts))
 
     def embed_query(self, text: str, /) -> Vector:
         """Return the vector of a text to search with.
@@ -110,10 +84,10 @@ class LangChainEmbedder:
             EmbedderError: The embeddings failed.
         """
         try:
-            found = self._embeddings.embed_query(text)
+            found = self._embeddings.embed_query(encodable(text))
         except Exception as error:
             raise self._failed(error) from error
-        return self._vectors([found], 1)[0]
+        return self._checked([found], 1)[0]
 
     async def aembed_documents(self, texts: Sequence[str], /) -> Sequence[Vector]:
         """Return one vector per text, in order.
@@ -124,10 +98,10 @@ class LangChainEmbedder:
         if not texts:
             return []
         try:
-            found = await self._embeddings.aembed_documents(list(texts))
+            found = await self._embeddings.aembed_documents(list(map(encodable, texts)))
         except Exception as error:
             raise self._failed(error) from error
-        return self._vectors(found, len(texts))
+        return self._checked(found, len(texts))
 
     async def aembed_query(self, text: str, /) -> Vector:
         """Return the vector of a text to search with.
@@ -136,27 +110,10 @@ class LangChainEmbedder:
             EmbedderError: The embeddings failed.
         """
         try:
-            found = await self._embeddings.aembed_query(text)
+            found = await self._embeddings.aembed_query(encodable(text))
         except Exception as error:
             raise self._failed(error) from error
-        return self._vectors([found], 1)[0]
-
-    def _vectors(self, found: Sequence[Sequence[float]], expected: int) -> list[Vector]:
-        if len(found) != expected:
-            raise EmbedderError(f"{self._name} gave {len(found)} vectors for {expected} texts")
-        try:
-            vectors = [np.asarray(vector, dtype=np.float32) for vector in found]
-        except (TypeError, ValueError) as error:
-            raise EmbedderError(f"{self._name} gave something that is no vector") from error
-        if any(vector.ndim != 1 for vector in vectors):
-            raise EmbedderError(f"{self._name} gave something that is no vector")
-        return vectors
-
-    def _failed(self, error: Exception) -> EmbedderError:
-        return EmbedderError(f"{self._name} failed: {error}")
-
-    def __repr__(self) -> str:
-        return f"LangChainEmbedder({self._name!r})"
+        return self._checked([found], 1)[0]
 
 
 def _fingerprint(embeddings: Embeddings) -> str:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
-import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from semantic_recall.errors import EmbedderError
-from semantic_recall.types import Vector, VectorSpace
+from semantic_recall.adapting import AdaptedEmbedder, encodable
+from semantic_recall.errors import ConfigurationError
+from semantic_recall.types import Vector
 
-_PROBE = "dimensions"
 
-
-class LlamaIndexEmbedder:
+class LlamaIndexEmbedder(AdaptedEmbedder):
     """A LlamaIndex `BaseEmbedding` (OpenAI, Hugging Face, Ollama, ...) as an embedder.
 
     Messages are embedded with the model's text side and queries with its query side; the async
@@ -30,6 +27,9 @@ class LlamaIndexEmbedder:
         dimensions: The length of its vectors. Default: found out by embedding one word, once.
         max_characters: Longer messages are cut into chunks of at most this length; LlamaIndex does
             not say how much a model reads. The default suits models of 512 tokens.
+
+    Raises:
+        ConfigurationError: `model` is not a `BaseEmbedding`, or an argument is not usable.
     """
 
     def __init__(
@@ -40,33 +40,13 @@ class LlamaIndexEmbedder:
         dimensions: int | None = None,
         max_characters: int | None = 2000,
     ) -> None:
+        if not isinstance(model, BaseEmbedding):
+            raise ConfigurationError(
+                f"model must be a LlamaIndex BaseEmbedding, not {type(model).__name__}"
+            )
+        fingerprint = f"llamaindex/{type(model).__name__}/{model.model_name}"
+        super().__init__(fingerprint if name is None else name, dimensions, max_characters)
         self._model = model
-        self._name = name or f"llamaindex/{type(model).__name__}/{model.model_name}"
-        self._max_characters = max_characters
-        self._space = VectorSpace(self._name, dimensions) if dimensions is not None else None
-        self._lock = threading.Lock()
-
-    def __repr__(self) -> str:
-        return f"LlamaIndexEmbedder({self._name!r})"
-
-    @property
-    def space(self) -> VectorSpace:
-        """The fingerprint and dimensions.
-
-        Raises:
-            EmbedderError: The dimensions were not given and the model failed to embed a word.
-        """
-        if self._space is None:
-            with self._lock:
-                if self._space is None:
-                    probe = self.embed_documents([_PROBE])[0]
-                    self._space = VectorSpace(self._name, len(probe))
-        return self._space
-
-    @property
-    def max_characters(self) -> int | None:
-        """The longest text that is embedded whole."""
-        return self._max_characters
 
     def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
         """Return one vector per message, in order.
@@ -77,9 +57,9 @@ class LlamaIndexEmbedder:
         if not texts:
             return []
         try:
-            vectors = self._model.get_text_embedding_batch(list(texts))
+            vectors = self._model.get_text_embedding_batch(list(map(encodable, texts)))
         except Exception as error:  # a model may raise anything
-            raise self._failure(error) from error
+            raise self._failed(error) from error
         return self._checked(vectors, len(texts))
 
     def embed_query(self, text: str, /) -> Vector:
@@ -89,10 +69,10 @@ class LlamaIndexEmbedder:
             EmbedderError: The model failed.
         """
         try:
-            vector = self._model.get_query_embedding(text)
+            vector = self._model.get_query_embedding(encodable(text))
         except Exception as error:  # a model may raise anything
-            raise self._failure(error) from error
-        return np.asarray(vector, dtype=np.float32)
+            raise self._failed(error) from error
+        return self._checked([vector], 1)[0]
 
     async def aembed_documents(self, texts: Sequence[str], /) -> list[Vector]:
         """Return one vector per message, in order.
@@ -103,9 +83,9 @@ class LlamaIndexEmbedder:
         if not texts:
             return []
         try:
-            vectors = await self._model.aget_text_embedding_batch(list(texts))
+            vectors = await self._model.aget_text_embedding_batch(list(map(encodable, texts)))
         except Exception as error:  # a model may raise anything
-            raise self._failure(error) from error
+            raise self._failed(error) from error
         return self._checked(vectors, len(texts))
 
     async def aembed_query(self, text: str, /) -> Vector:
@@ -115,17 +95,7 @@ class LlamaIndexEmbedder:
             EmbedderError: The model failed.
         """
         try:
-            vector = await self._model.aget_query_embedding(text)
+            vector = await self._model.aget_query_embedding(encodable(text))
         except Exception as error:  # a model may raise anything
-            raise self._failure(error) from error
-        return np.asarray(vector, dtype=np.float32)
-
-    def _failure(self, error: Exception) -> EmbedderError:
-        return EmbedderError(f"the embedding model {self._name} failed: {error}")
-
-    def _checked(self, vectors: Sequence[Sequence[float]], count: int) -> list[Vector]:
-        if len(vectors) != count:
-            raise EmbedderError(
-                f"the embedding model {self._name} gave {len(vectors)} vectors for {count} texts"
-            )
-        return [np.asarray(vector, dtype=np.float32) for vector in vectors]
+            raise self._failed(error) from error
+        return self._checked([vector], 1)[0]

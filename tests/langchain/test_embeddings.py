@@ -12,6 +12,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_semantic_recall.embeddings import LangChainEmbedder
 from semantic_recall.errors import ConfigurationError, EmbedderError
 from semantic_recall.protocols import AsyncEmbedder, Embedder
+from semantic_recall.testing.embedder import EmbedderSuite
 
 
 class Counting(Embeddings):
@@ -65,6 +66,23 @@ class Broken(Counting):
 
     def embed_query(self, text: str) -> list[float]:
         return self.embed_documents([text])[0]
+
+
+class Bytes(Embeddings):
+    """How often each byte comes, and a constant; like every HTTP client it wants UTF-8."""
+
+    model = "bytes"
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [float(n) + 0.01 for n in np.bincount(list(text.encode()), minlength=256)]
+
+
+class TestSuite(EmbedderSuite):
+    def make_embedder(self) -> Embedder:
+        return LangChainEmbedder(Bytes())
 
 
 def test_vectors_are_float32_in_order() -> None:
@@ -130,8 +148,8 @@ def test_it_is_an_embedder() -> None:
 
 @pytest.mark.parametrize(
     "outcome",
-    [RuntimeError("quota"), [], [[1.0], [2.0]], [["x"]], [[[1.0]]], [1.0]],
-    ids=["raises", "too few", "too many", "not numbers", "nested", "a number"],
+    [RuntimeError("quota"), [], [[1.0], [2.0]], [["x"]], [[[1.0]]], [1.0], None],
+    ids=["raises", "too few", "too many", "not numbers", "nested", "a number", "nothing"],
 )
 async def test_a_failure_names_the_embedder_and_its_cause(outcome: object) -> None:
     embedder = LangChainEmbedder(Broken(outcome), name="mine")

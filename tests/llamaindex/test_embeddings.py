@@ -12,8 +12,9 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.embeddings import MockEmbedding
 
 from llamaindex_semantic_recall.embeddings import LlamaIndexEmbedder
-from semantic_recall.errors import EmbedderError
-from semantic_recall.protocols import AsyncEmbedder
+from semantic_recall.errors import ConfigurationError, EmbedderError
+from semantic_recall.protocols import AsyncEmbedder, Embedder
+from semantic_recall.testing.embedder import EmbedderSuite
 from semantic_recall.types import VectorSpace
 
 
@@ -56,6 +57,24 @@ class BrokenEmbedding(MockEmbedding):
 class ForgetfulEmbedding(MockEmbedding):
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return [[1.0, 0.0]]
+
+
+class BytesEmbedding(BaseEmbedding):
+    """How often each byte comes, and a constant; like every HTTP client it wants UTF-8."""
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return [float(n) + 0.01 for n in np.bincount(list(query.encode()), minlength=256)]
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_query_embedding(query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return self._get_query_embedding(text)
+
+
+class TestSuite(EmbedderSuite):
+    def make_embedder(self) -> Embedder:
+        return LlamaIndexEmbedder(BytesEmbedding())
 
 
 def as_protocol(embedder: AsyncEmbedder) -> AsyncEmbedder:
@@ -130,3 +149,24 @@ def test_a_missing_vector_is_noticed() -> None:
     embedder = LlamaIndexEmbedder(ForgetfulEmbedding(embed_dim=2), name="m")
     with pytest.raises(EmbedderError, match="1 vectors for 2 texts"):
         embedder.embed_documents(["a", "b"])
+
+
+@pytest.mark.parametrize("found", [None, ["x", "y"], [[[1.0]], [[2.0]]]])
+def test_what_is_no_vector_is_refused(found: Any) -> None:
+    class Odd(MockEmbedding):
+        def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
+            result: list[list[float]] = found
+            return result
+
+    with pytest.raises(EmbedderError, match=r"mine (failed|gave something)"):
+        LlamaIndexEmbedder(Odd(embed_dim=2), name="mine").embed_documents(["a", "b"])
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(ConfigurationError, match="BaseEmbedding, not str"):
+        LlamaIndexEmbedder("text-embedding-3-small")  # type: ignore[arg-type]
+    model = MockEmbedding(embed_dim=2)
+    for wrong in ({"name": ""}, {"dimensions": 0}, {"max_characters": 0}):
+        options: Any = wrong
+        with pytest.raises(ConfigurationError, match=next(iter(wrong))):
+            LlamaIndexEmbedder(model, **options)

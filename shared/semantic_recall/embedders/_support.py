@@ -1,4 +1,4 @@
-"""What the embedders share: clean text and checked weight files."""
+"""Checked weight files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ import hashlib
 from pathlib import Path
 
 from semantic_recall.errors import EmbedderError
-
-
-def encodable(text: str) -> str:
-    """Return `text` as UTF-8 can hold it: split surrogate pairs joined, lone ones U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def check_file(path: Path, sha256: str, *, remedy: str) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from semantic_recall.embedders._support import encodable
+from semantic_recall.adapting import AdaptedEmbedder, encodable
 from semantic_recall.errors import EmbedderError, InvalidOptionError
-from semantic_recall.types import Vector, VectorSpace
+from semantic_recall.types import Vector
 
 # Settings of Chroma's functions that say where and how the model runs, not which model it is.
 _NOT_IDENTITY = frozenset(
     {"api_key_env_var", "default_headers", "device", "max_retries", "threads", "timeout"}
 )
-_PROBE = "dimensions"
 
 
 class EmbeddingFunction(Protocol):
@@ -42,7 +40,7 @@ class _Described(Protocol):
     def get_config(self) -> object: ...
 
 
-class ChromaEmbedder:
+class ChromaEmbedder(AdaptedEmbedder):
     """Lets a memory embed with any Chroma embedding function, its query side included.
 
     ```python
@@ -75,37 +73,12 @@ class ChromaEmbedder:
         dimensions: int | None = None,
         max_characters: int | None = 1_000,
     ) -> None:
-        if name is not None and not name:
-            raise InvalidOptionError("name is empty; give a name or leave it out")
-        for value, what in ((dimensions, "dimensions"), (max_characters, "max_characters")):
-            if value is not None and value < 1:
-                raise InvalidOptionError(f"{what} must be at least 1, not {value!r}")
+        fingerprint = _fingerprint(embedding_function) if name is None else name
+        super().__init__(fingerprint, dimensions, max_characters)
         self._function = embedding_function
         self._query_side = (
             embedding_function if isinstance(embedding_function, _WithQuerySide) else None
         )
-        self._name = _fingerprint(embedding_function) if name is None else name
-        self._dimensions = dimensions
-        self._max_characters = max_characters
-        self._probing = threading.Lock()
-
-    @property
-    def space(self) -> VectorSpace:
-        """The fingerprint and dimensions; may embed one word the first time.
-
-        Raises:
-            EmbedderError: The function failed.
-        """
-        if self._dimensions is None:
-            with self._probing:
-                if self._dimensions is None:
-                    self._dimensions = self._probed()
-        return VectorSpace(self._name, self._dimensions)
-
-    @property
-    def max_characters(self) -> int | None:
-        """The longest text it reads whole."""
-        return self._max_characters
 
     def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
         """Return one vector per text, in order; errors of the function come as they are."""
@@ -121,15 +94,6 @@ class ChromaEmbedder:
         if len(found) != 1:
             raise EmbedderError(f"{self._name!r} gave {len(found)} vectors for one query")
         return found[0]
-
-    def _probed(self) -> int:
-        try:
-            return int(self.embed_query(_PROBE).shape[0])
-        except Exception as error:  # foreign code may raise anything
-            raise EmbedderError(
-                f"cannot find the dimensions of {self._name!r}: {error}; make the embedding "
-                "function work, or pass dimensions="
-            ) from error
 
 
 def _vectors(answer: Iterable[object]) -> list[Vector]:

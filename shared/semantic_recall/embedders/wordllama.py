@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from semantic_recall.adapting import encodable
 from semantic_recall.embedders._shared_model import SharedModel
-from semantic_recall.embedders._support import check_file, encodable
+from semantic_recall.embedders._support import check_file
 from semantic_recall.errors import InvalidOptionError, MissingDependencyError
 from semantic_recall.types import Vector, VectorSpace
 
