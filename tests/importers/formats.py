@@ -111,17 +111,22 @@ def langchain_sql(path: Path) -> str:
 
 
 def langgraph(path: Path) -> str:
+    graph_turns(path, "a", "b")
+    query(path, "UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'b'")
+    return "newest checkpoint of thread 'b'"
+
+
+def graph_turns(path: Path, *threads: str) -> None:
+    """Let a small graph answer once in each thread, with LangGraph's own saver."""
     builder = StateGraph(MessagesState)
     builder.add_node("answer", lambda state: {"messages": [AIMessage(ANSWERED)]})
     builder.add_edge(BEGIN, "answer")
     with SqliteSaver.from_conn_string(str(path)) as saver:
         graph = builder.compile(checkpointer=saver)
-        for thread in ("a", "b"):
+        for thread in threads:
             graph.invoke(
                 {"messages": [HumanMessage(ASKED)]}, {"configurable": {"thread_id": thread}}
             )
-    query(path, "UPDATE checkpoints SET checkpoint = x'c1' WHERE thread_id = 'b'")
-    return "newest checkpoint of thread 'b'"
 
 
 def _llama(number: int) -> dict[str, Any]:

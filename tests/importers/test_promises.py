@@ -12,7 +12,17 @@ import pytest
 from semantic_recall import Message, SemanticRecall
 from semantic_recall.importers import Position, defaults_of, detect, read, read_with
 from tests.core.cli_support import run_json
-from tests.importers.formats import ANSWERED, ASKED, DATED, DATES, EVERY, SAID, UNDATED
+from tests.importers.formats import (
+    ANSWERED,
+    ASKED,
+    DATED,
+    DATES,
+    EVERY,
+    SAID,
+    UNDATED,
+    graph_turns,
+    langgraph,
+)
 from tests.importers.support import bad, texts
 
 NONE = ("--embedder", "none")
@@ -86,27 +96,37 @@ def test_a_stopped_import_goes_on(written: tuple[str, Path, str], tmp_path: Path
     assert stored(tmp_path / "stopped") == stored(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("form", UNDATED)
-def test_what_has_no_time_keeps_the_one_of_its_first_import(form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("form", "more"),
+    [
+        ("langchain", ',{"type": "human", "data": {"content": "And of Spain?"}}'),
+        ("llamaindex", ',{"role": "user", "content": "And of Spain?"}'),
+    ],
+)
+def test_what_has_no_time_keeps_the_one_of_its_first_import(
+    form: str, more: str, tmp_path: Path
+) -> None:
     path, memory = tmp_path / "chats", tmp_path / "memory"
     UNDATED[form][1](path)
-    if form != "langgraph":  # the time of a checkpoint is inside of it
-        os.utime(path, (1_600_000_000, 1_600_000_000))
+    os.utime(path, (1_600_000_000, 1_600_000_000))
     import_all(path, memory)
-    first = [one.created_at for one in stored(memory)]
-    if form == "langgraph":
-        assert len(set(first)) == 1
-        return
-    assert {int(one.timestamp()) for one in first} == {1_600_000_000}
     # The file grows by a message, and gets the time of that.
-    grown = path.read_text(encoding="utf-8")
-    end = grown.rindex("]")
-    if form == "langchain":
-        more = ',{"type": "human", "data": {"content": "And of Spain?"}}'
-    else:
-        more = ',{"role": "user", "content": "And of Spain?"}'
-    path.write_text(grown[:end] + more + grown[end:], encoding="utf-8")
+    before = path.read_text(encoding="utf-8")
+    end = before.rindex("]")
+    path.write_text(before[:end] + more + before[end:], encoding="utf-8")
     os.utime(path, (1_700_000_000, 1_700_000_000))
     assert import_all(path, memory)["new"] == 1
     times = [int(one.created_at.timestamp()) for one in stored(memory)]
     assert times == [1_600_000_000, 1_600_000_000, 1_700_000_000]
+
+
+def test_a_checkpoint_that_has_grown_dates_only_what_is_new(tmp_path: Path) -> None:
+    path, memory = tmp_path / "chats", tmp_path / "memory"
+    langgraph(path)
+    import_all(path, memory)
+    before = stored(memory)
+    graph_turns(path, "a")
+    assert import_all(path, memory)["new"] == 2
+    after = stored(memory)
+    assert after[:2] == before
+    assert after[2].created_at == after[3].created_at > before[1].created_at
