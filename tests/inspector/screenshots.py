@@ -7,6 +7,7 @@ come out as they are in the repository.
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from io import BytesIO
@@ -16,8 +17,6 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 from semantic_recall import SemanticRecall
-from semantic_recall.importers import Defaults, import_file
-from semantic_recall.importers.jsonl import JsonLinesImporter
 from semantic_recall.samples import RESOURCE_ID, conversations
 from tests.inspector.browsing import chromium, inspected
 from tests.inspector.surroundings import notebook_page
@@ -29,22 +28,24 @@ QUERY = "Which hotel did I book in Porto?"
 def main(folder: Path) -> None:
     """Write every picture."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as place, chromium() as browser:
-        with SemanticRecall.open(Path(place, "memory")) as memory:
-            with conversations() as source:
-                import_file(memory, source, JsonLinesImporter(), Defaults.of_file(source))
-            _notebook(browser, memory, folder)
-            with inspected(memory, "demo-memory") as inspector:
-                _inspector(browser, inspector.url, folder)
+    with (
+        tempfile.TemporaryDirectory() as place,
+        chromium() as browser,
+        SemanticRecall.open(Path(place, "memory")) as memory,
+    ):
+        with conversations() as source:
+            lines = source.read_text(encoding="utf-8").splitlines()
+        memory.remember([json.loads(line) for line in lines])
+        _notebook(browser, memory, folder)
+        with inspected(memory, "demo-memory") as inspector:
+            _inspector(browser, inspector.url, folder)
 
 
 def _notebook(browser: Browser, memory: SemanticRecall, folder: Path) -> None:
     for name, dark, threshold in (("notebook", False, 0.2), ("notebook-dark", True, 0.3)):
-        recall = memory.recall(
-            "When is Sora getting married now, and where?",
-            resource_id=RESOURCE_ID,
-            threshold=threshold,
-        )
+        question = "When is Sora getting married now, and where?"
+        for _ in range(2):  # the first has to load everything
+            recall = memory.recall(question, resource_id=RESOURCE_ID, threshold=threshold)
         page = browser.new_page(viewport={"width": 940, "height": 200}, device_scale_factor=1.5)
         page.set_content(notebook_page(recall._repr_html_(), dark=dark))
         _save(page, folder / f"{name}.png", whole=True)
@@ -77,6 +78,7 @@ def _inspector(browser: Browser, url: str, folder: Path) -> None:
     message.get_by_role("button", name="Forget").click()
     page.get_by_role("button", name="Forget it").click()
     expect(page.get_by_role("dialog", name="Forgotten")).to_be_visible()
+    page.evaluate("window.scrollTo(0, 0)")
     _save(page, folder / "inspector-receipt.png")
 
 

@@ -37,7 +37,8 @@ export function forget(message, done) {
     const rows = [
       ["messages removed", found.messages], ["vectors removed", found.vectors],
       ["threads removed", found.threads],
-      ...Object.entries(found.remaining).map(([place, count]) => [`left in ${place}`, count]),
+      ...Object.entries(found.remaining).map(([place, count]) =>
+        [`left in ${place.replaceAll("_", " ")}`, count]),
     ];
     const scrubbed = found.secure ? ", and the freed bytes are overwritten" : "";
     const verdict = found.complete
