@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semantic_recall.embedders._support import check_file, encodable
+from semantic_recall.adapting import encodable
+from semantic_recall.embedders._support import check_file
 from semantic_recall.embedders.wordllama import WordLlamaEmbedder
 from semantic_recall.errors import EmbedderError, InvalidOptionError
 

@@ -75,7 +75,7 @@ async def test_report_28_a_slow_chroma_does_not_block_the_event_loop(tmp_path: P
     collection = client.create_collection("recall", metadata={"hnsw:space": "cosine"})
     with SemanticRecall(
         SQLMessageStore.open(tmp_path / "recall.sqlite3"),
-        lambda: LlamaIndexVectorIndex(SlowChroma(chroma_collection=collection)),
+        lambda: LlamaIndexVectorIndex(SlowChroma.from_collection(collection)),
         HashEmbedder(),
         settings=Settings(exact_limit=0),
     ) as recall:

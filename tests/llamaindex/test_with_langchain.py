@@ -10,7 +10,6 @@ from langchain.agents import create_agent
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from llama_index.core.chat_engine import SimpleChatEngine
-from llama_index.core.vector_stores.types import VectorStoreQuery, VectorStoreQueryResult
 from llama_index.vector_stores.qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient
 
@@ -23,6 +22,7 @@ from llamaindex_semantic_recall import (
 from semantic_recall import SemanticRecall, Settings
 from semantic_recall.embedders.hash import HashEmbedder
 from semantic_recall.stores.sql import SQLMessageStore
+from semantic_recall.types import VectorSpace
 from tests.langchain.scripted import ScriptedModel, calling
 from tests.llamaindex.scripted import ScriptedLLM, refuse_what_providers_refuse, shown
 
@@ -38,16 +38,18 @@ def vet(city: str) -> str:
 
 def test_a_langchain_agent_searches_a_vector_database_of_llamaindex(tmp_path: Path) -> None:
     client = QdrantClient(":memory:")
-    asked: list[int] = []
+    asked: list[float] = []
 
-    class Counting(QdrantVectorStore):
-        def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
-            asked.append(query.similarity_top_k)
-            return super().query(query, **kwargs)
+    def open_store(space: VectorSpace) -> QdrantVectorStore:
+        return QdrantVectorStore(collection_name(space), client=client)
+
+    def cosine(similarity: float) -> float:
+        asked.append(similarity)
+        return similarity
 
     with SemanticRecall(
         SQLMessageStore.open(tmp_path / "recall.sqlite3"),
-        lambda: LlamaIndexVectorIndex(lambda s: Counting(collection_name(s), client=client)),
+        lambda: LlamaIndexVectorIndex(open_store, cosine=cosine),
         HashEmbedder(),
         settings=Settings(exact_limit=0),
     ) as recall:
