@@ -33,7 +33,7 @@ def main() -> int:
         runs: list[Callable[[], list[Outcome]]] = [
             lambda: kills.run(folder, arguments.rounds, arguments.seed),
             lambda: damage.run(folder, arguments.damages, arguments.seed),
-            lambda: disk.run(folder, arguments.disks, arguments.seed),
+            lambda: disk.run(folder, arguments.disks, arguments.seed, real=not arguments.short),
             lambda: crowd.run(folder, arguments.messages, arguments.seed),
         ]
         for faults in runs:
