@@ -21,15 +21,19 @@ class StoreSubject:
         self._store = store
 
     def remember(self, messages: Sequence[Message]) -> None:
-        """Store messages in one batch."""
-        self._store.batch([
-            PutOp(
+        """Store messages in one batch, or in several if texts repeat."""
+        batch: dict[str, PutOp] = {}
+        for message in messages:
+            text = content(message)
+            if text in batch:  # InMemoryStore raises at equal texts in one batch
+                self._store.batch(list(batch.values()))
+                batch = {}
+            batch[text] = PutOp(
                 namespace=(str(message.resource_id), str(message.thread_id)),
                 key=str(message.id),
-                value={"role": message.role, "text": content(message)},
+                value={"role": message.role, "text": text},
             )
-            for message in messages
-        ])  # fmt: skip
+        self._store.batch(list(batch.values()))
 
     def recall(
         self, query: str, k: int, *, resource_id: str, thread_id: str | None = None
