@@ -42,9 +42,6 @@ class RecalledChatMessage(ChatMessage):
 
     source: ClassVar[str] = "memory"
 
-    def __init__(self, /, content: str | None = None, **data: object) -> None:
-        super().__init__(content, **data)
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -199,7 +196,11 @@ def _recalled(
 
 def _as_chat(item: RecalledMessage) -> RecalledChatMessage:
     plain = as_chat_message(item)
-    return RecalledChatMessage(role=MessageRole(plain["role"]), content=protect(plain["content"]))
+    return _recalled_message(MessageRole(plain["role"]), protect(plain["content"]))
+
+
+def _recalled_message(role: MessageRole, text: str) -> RecalledChatMessage:
+    return RecalledChatMessage(role=role, blocks=[TextBlock(text=text)])
 
 
 def _block(
@@ -219,7 +220,7 @@ def _block_tokens(block: str, count: CountTokens) -> int:
 
 def _in_system(systems: Sequence[ChatMessage], block: str) -> list[ChatMessage]:
     if not systems:
-        return [RecalledChatMessage(role=MessageRole.SYSTEM, content=block)]
+        return [_recalled_message(MessageRole.SYSTEM, block)]
     # One system message: some models take no second one.
     first = systems[0].model_copy()
     first.blocks = [*first.blocks, TextBlock(text=block)]
@@ -236,7 +237,7 @@ def _in_user(
             found[place].blocks = [TextBlock(text=block), *found[place].blocks]
             return found
     # The engine adds the user's message after this one.
-    return [*found, RecalledChatMessage(role=MessageRole.USER, content=block)]
+    return [*found, _recalled_message(MessageRole.USER, block)]
 
 
 def without_recalled(chat: ChatMessage) -> ChatMessage | None:

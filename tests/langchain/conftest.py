@@ -15,6 +15,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from semantic_recall import SemanticRecall
+from tests.langchain.chains import WAYS, Run
 
 Ask: TypeAlias = Callable[..., Awaitable[Any]]
 
@@ -31,6 +32,13 @@ def ask(request: pytest.FixtureRequest) -> Ask:
     if request.param == "ainvoke":
         return _ainvoke
     return _invoke
+
+
+@pytest.fixture(params=WAYS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """Run a chain: sync or async, whole, streamed or in a batch."""
+    way: Run = request.param
+    return way
 
 
 async def _invoke(runnable: Any, *args: Any, **kwargs: Any) -> Any:

@@ -15,14 +15,8 @@ from langchain_semantic_recall import (
 )
 from semantic_recall import SemanticRecall
 from tests.langchain.agents import CAT, QUESTION, run_in, texts, told
-from tests.langchain.chains import WAYS, Run, with_placeholder
+from tests.langchain.chains import Run, with_placeholder
 from tests.langchain.scripted import ScriptedModel, calling
-
-
-@pytest.fixture(params=WAYS)
-def run(request: pytest.FixtureRequest) -> Run:
-    way: Run = request.param
-    return way
 
 
 async def test_a_dict_with_a_placeholder(memory: SemanticRecall, run: Run) -> None:

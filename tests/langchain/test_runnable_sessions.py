@@ -16,14 +16,8 @@ from langchain_semantic_recall import (
 )
 from semantic_recall import ConfigurationError, InvalidOptionError, SemanticRecall
 from tests.langchain.agents import CAT, QUESTION, run_in, texts, told
-from tests.langchain.chains import WAYS, Run, with_placeholder
+from tests.langchain.chains import Run, with_placeholder
 from tests.langchain.scripted import ScriptedModel
-
-
-@pytest.fixture(params=WAYS)
-def run(request: pytest.FixtureRequest) -> Run:
-    way: Run = request.param
-    return way
 
 
 async def test_a_batch_over_sessions_keeps_them_apart(memory: SemanticRecall) -> None:
