@@ -43,16 +43,18 @@ class MemoEmbedder:
 
     def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
         """Return one vector per text to be found, in order."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self._documents))
+        known = self._documents  # another thread may be given others meanwhile
+        missing = list(dict.fromkeys(text for text in texts if text not in known))
         if missing:
-            self._documents.update(zip(missing, self._made(missing), strict=True))
-        return [self._documents[text] for text in texts]
+            known.update(zip(missing, self._made(missing), strict=True))
+        return [known[text] for text in texts]
 
     def embed_query(self, text: str, /) -> Vector:
         """Return the vector of a text to search with."""
-        if text not in self._queries:
-            self._queries[text] = self._inner.embed_query(text)
-        return self._queries[text]
+        known = self._queries
+        if text not in known:
+            known[text] = self._inner.embed_query(text)
+        return known[text]
 
     def give(self, texts: Sequence[str], vectors: Sequence[Vector]) -> None:
         """Take known vectors, as documents and as queries, in place of those held so far.
