@@ -234,3 +234,14 @@ def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreError, match="file"):
         SemanticRecall.open(tmp_path / "file", embedder="hash")
+
+
+async def test_the_async_twins_of_maintenance(tmp_path: Path) -> None:
+    async with SemanticRecall.open(tmp_path, embedder=HashEmbedder(32)) as memory:
+        say(memory, "one", "two")
+        report = await memory.areindex(HashEmbedder(64))
+        assert (report.embedded, report.pending) == (2, 0)
+        assert await memory.aflush(60)
+        assert (await memory.averify()).ok
+        assert (await memory.astats()).dimensions == 64
+        assert memory.embedder_name == HashEmbedder(64).space.name
