@@ -28,8 +28,11 @@ def memory(filled: SemanticRecall) -> Iterator[SemanticRecall]:
     yield filled
     before = [one.id for one in filled.messages()]
     if before != IDS:
+        for info in filled.resources():
+            if info.resource_id is not None:
+                filled.forget(resource_id=info.resource_id)
         for thread in filled.threads():
-            filled.forget(thread_id=thread.thread_id, resource_id=thread.resource_id)
+            filled.forget(thread_id=thread.thread_id)
         fill(filled)
 
 

@@ -111,8 +111,10 @@ async def test_lists_can_be_searched(api: Api) -> None:
 
 async def test_long_lists_come_in_pages(api: Api, memory: SemanticRecall) -> None:
     count = PAGE + 3
-    for number in range(count):
-        memory.remember({"role": "user", "content": "x"}, thread_id=f"t{number}", resource_id="bob")
+    memory.remember(
+        [{"role": "user", "content": "x", "thread_id": f"t{number}"} for number in range(count)],
+        resource_id="bob",
+    )
     first = await api("threads", resource_id="bob")
     rest = await api("threads", resource_id="bob", skip=PAGE)
     assert (first["total"], len(first["threads"]), len(rest["threads"])) == (count, PAGE, 3)

@@ -156,7 +156,7 @@ def test_hostile_text_is_text_everywhere(page: Page) -> None:
     expect(page.locator("#results .text", has_text="<script>").first).to_be_visible()
     expect(page.locator("#block")).to_contain_text("<img src=x onerror=")
     page.locator("#threads").get_by_role("button").filter(has_text="<script>").click()
-    expect(page.locator("#panel-thread .text")).to_have_text("A thread with a name.")
+    expect(page.locator("#panel-thread .text")).to_have_text(["A thread with a name."])
     page.get_by_role("button", name="Make it the current thread").click()
     assert page.locator("select").evaluate("one => one.value") == f":{HOSTILE}"
     page.get_by_role("tab", name="Thread").click()
@@ -235,8 +235,10 @@ def test_what_is_gone_meanwhile_is_said(page: Page, memory: SemanticRecall) -> N
 def test_long_lists_and_threads_come_in_pages(
     browser: Browser, inspector: Inspector, memory: SemanticRecall
 ) -> None:
-    for number in range(PAGE + 2):
-        memory.remember({"role": "user", "content": "x"}, thread_id=f"t{number}", resource_id="a")
+    threads_of_one = [
+        {"role": "user", "content": "x", "thread_id": f"t{number}"} for number in range(PAGE + 2)
+    ]
+    memory.remember(threads_of_one, resource_id="a")
     texts = [f"number {number}" for number in range(PAGE + 10)]
     memory.remember(
         [{"role": "user", "content": text} for text in texts], thread_id="long", resource_id="a"

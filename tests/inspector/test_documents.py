@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from semantic_recall.inspector.documents import merged, parts
 from semantic_recall.terms import text_terms
@@ -33,6 +33,7 @@ def test_what_a_search_matches_is_marked(query: str, text: str, expected: list[s
     assert marked(query, text) == expected
 
 
+@settings(max_examples=30)
 @given(HOSTILE, HOSTILE)
 def test_no_character_is_lost(query: str, text: str) -> None:
     terms = frozenset(text_terms(query).tolist())
