@@ -32,10 +32,19 @@ _END_OF_START = "\n## LangChain\n"
 
 def start_of_readme() -> str:
     """Return the README up to its frameworks, without its title, with links as seen from docs/."""
+    return _readme("\n", _END_OF_START)
+
+
+def ranking() -> str:
+    """Return what the README says of the ranking."""
+    return _readme("\n## How messages are ranked\n", "\n## ")
+
+
+def _readme(start: str, end: str) -> str:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    if _END_OF_START not in text:
-        raise ValueError(f"README.md has no heading {_END_OF_START.strip()!r} any more")
-    text = text.partition(_END_OF_START)[0].partition("\n")[2]
+    if start not in text or end not in text:
+        raise ValueError(f"README.md has no {start.strip()!r} or no {end.strip()!r} any more")
+    text = text.partition(start)[2].partition(end)[0]
     return re.sub(r'(?<=\()docs/|(?<=src=")docs/', "", text)
 
 
@@ -153,7 +162,7 @@ def _cell(text: str) -> str:
 
 FILLED: Mapping[str, Callable[[], str]] = {
     each.__name__: each
-    for each in (start_of_readme, options_table, settings_table, the_memory, commands)
+    for each in (start_of_readme, ranking, options_table, settings_table, the_memory, commands)
 }
 
 
