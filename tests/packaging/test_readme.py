@@ -1,13 +1,15 @@
 """The tables in the README are those of the library; its code is run by tests/docs."""
 
 import ast
+import re
 from dataclasses import fields
 from pathlib import Path
 
 from semantic_recall import MessageRange, RecallOptions
 from semantic_recall.cli import app
 
-TEXT = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+README = Path(__file__).parents[2] / "README.md"
+TEXT = README.read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -29,3 +31,9 @@ def test_the_options_and_their_defaults() -> None:
 def test_the_commands() -> None:
     shown = [name.strip("`").split()[0] for name, _ in rows("Command line")]
     assert shown == [command.name for command in app.registered_commands]
+
+
+def test_the_links_lead_to_files() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", TEXT)
+    assert "docs/images/data-flow.svg" in links
+    assert [link for link in links if not (README.parent / link).is_file()] == []
