@@ -32,6 +32,7 @@ chaos: $(STAMP) ## kill, tear, fill and crowd a memory for an hour; a table of w
 bench: $(BENCH)/installed ## quality and speed beside other libraries, also on FILE=locomo10.json; writes docs/benchmarks.md
 	$(BENCH)/bin/python -m benchmarks.own build/own.json
 	$(BENCH)/bin/python -m benchmarks.quality --peers --half report --out build/bench/quality.json \
+		--keep benchmarks/results/quality.json \
 		--embedder wordllama --embedder multilingual --embedder hash --embedder none \
 		--file 'Own set=build/own.json' $(if $(FILE),--file '$(basename $(notdir $(FILE)))=$(FILE)')
 	$(BENCH)/bin/python -m benchmarks.speed --sizes $(SIZES) --out build/bench/speed.json

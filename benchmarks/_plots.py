@@ -10,6 +10,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from benchmarks._measures import BUDGETS
 from benchmarks.peers import FLOOR, OURS, OURS_POSTGRES
@@ -113,6 +114,8 @@ def latency(corpora: Sequence[Mapping[str, Any]], path: Path) -> None:
                 )
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.set_xlabel("messages stored, 100 for each user on average")
         axes.set_ylabel("recall, median, ms")
         _save(figure, axes, path, columns=2)

@@ -80,12 +80,17 @@ def ablation(file: Figures) -> list[str]:
             rows.append([
                 pipeline["name"],
                 f"{pipeline[HALF]['evidence'][str(AT_KIND)][0]:.3f}",
-                f"{-100 * mean:+.1f} ({-100 * high:+.1f} to {-100 * low:+.1f})",
-                f"{-100 * wide[1]:+.1f} to {-100 * wide[0]:+.1f}",
+                f"{_points(mean)} ({_points(high)} to {_points(low)})",
+                f"{_points(wide[1])} to {_points(wide[0])}",
             ])  # fmt: skip
     return table(
         ["ingredient", f"{AT_KIND:,} tokens", "points against the default", "by conversation"], rows
     )
+
+
+def _points(less: float) -> str:
+    """Return a difference in points of a hundred, without a minus before a zero."""
+    return f"{round(-100 * less, 1) + 0.0:+.1f}".replace("+0.0", "0.0")
 
 
 def _by_name(file: Figures, name: str) -> Figures:

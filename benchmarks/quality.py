@@ -21,7 +21,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -129,11 +129,20 @@ def _report(
         })  # fmt: skip
     return {
         "file": name,
+        "date": machine()["date"],
         "samples": len(samples),
         "messages": sum(len(sample.turns) for sample in samples),
         "questions": len(asked.kinds),
         "pipelines": pipelines,
     }
+
+
+def kept(path: Path | None, measured: Collection[str]) -> list[dict[str, Any]]:
+    """Return the sets in a result file that are not among those measured now."""
+    if path is None or not path.exists():
+        return []
+    files: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["files"]
+    return [file for file in files if file["file"] not in measured]
 
 
 def _show(report: Mapping[str, Any], half: str) -> None:
@@ -176,10 +185,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--half", default="all", choices=["all", "report"])
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, help="write the JSON there")
+    parser.add_argument(
+        "--keep", type=Path, help="JSON whose sets stay if they are not measured now"
+    )
     options = parser.parse_args(arguments)
     embedders = options.embedder or ["wordllama"]
     before = machine()
     reports = [run(file, embedders, peers=options.peers) for file in options.file]
+    reports += kept(options.keep, {report["file"] for report in reports})
     result = {"machine": before, "versions": versions(), "files": reports}
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -56,7 +56,7 @@ def render(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None, n
 
 
 def _quality(result: Mapping[str, Any]) -> list[str]:
-    lines = ["## What is found", "", _ran(result), ""]
+    lines = ["## What is found", ""]
     lines += ["![Evidence found against tokens](images/bench-evidence.svg)", ""]
     for file in result["files"]:
         asked = file["pipelines"][0][_tables.HALF]["questions"]
@@ -66,15 +66,15 @@ def _quality(result: Mapping[str, Any]) -> list[str]:
             f"{file['samples']} conversations, {file['messages']:,} messages, "
             f"{file['questions']:,} questions; the figures are of the {asked:,} questions that no "
             "weight was chosen with, in brackets what 95% of other draws of as many questions "
-            "would give.",
+            f"would give. Measured on {file['date'].split()[0]}.",
             "",
             *_tables.evidence(file),
             "",
-            "By kind of question, in 1,000 tokens:",
-            "",
-            *_tables.kinds(file),
-            "",
-            "What an ingredient is worth:",
+        ]
+        if len(file["pipelines"][0][_tables.HALF]["kinds"]) > 1:
+            lines += ["By kind of question, in 1,000 tokens:", "", *_tables.kinds(file), ""]
+        lines += [
+            "What taking an ingredient away does:",
             "",
             *_tables.ablation(file),
             "",
@@ -128,7 +128,9 @@ def _versions(result: Mapping[str, Any]) -> str:
 def draw(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None, folder: Path) -> None:
     """Draw the pictures."""
     if quality:
-        names = _DRAWN | {peer.name: peer.name for peer in PEERS}
+        # LangGraph's two stores find the same: one line is enough.
+        peers = [peer.name for peer in PEERS if peer.module != "langgraph_memory"]
+        names = _DRAWN | {name: name for name in peers}
         names[_tables.LIBRARY] = "this library"
         _plots.evidence(quality["files"], names, _tables.HALF, folder / "bench-evidence.svg")
     if speed:

@@ -90,6 +90,13 @@ def test_the_page_has_the_figures(
     assert (tmp_path / "bench-evidence.svg").read_text(encoding="utf-8") == first
 
 
+def test_sets_that_are_not_measured_now_are_kept(found: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "quality.json"
+    assert [file["file"] for file in quality.kept(path, {"Other"})] == ["Tiny"]
+    assert quality.kept(path, {"Tiny"}) == []
+    assert quality.kept(tmp_path / "none.json", {"Tiny"}) == []
+
+
 def test_a_part_that_was_not_measured_is_left_out(found: dict[str, Any]) -> None:
     assert "## How fast it is" not in render(found, None, "")
     assert "## What is found" not in render(None, None, "")
