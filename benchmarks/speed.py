@@ -49,7 +49,10 @@ LIMITS = (
 def corpora(sizes: Sequence[int], large: int) -> list[Corpus]:
     """Return the corpora to measure; `large` is the size of one with a single scope, 0 for none."""
     several = [Corpus(short(size), size, max(size // _PER_RESOURCE, 1)) for size in sizes]
-    return several + [Corpus(f"one scope of {short(large)}", large, 1)] * bool(large)
+    if large:
+        several.append(Corpus(f"one scope of {short(large)}", large, 1))
+    # The smaller first: peers get as far as their time lets them.
+    return sorted(several, key=lambda corpus: corpus.messages)
 
 
 def short(number: int) -> str:
@@ -122,6 +125,7 @@ def run(arguments: argparse.Namespace, peers: Sequence[Peer]) -> dict[str, Any]:
                     index=corpus.messages <= _INDEX_UP_TO,
                 )
             )
+            save(result, arguments.out)
         (folder / "extras").mkdir()
         result["store_per_second"] = store_rate(folder / "extras")
         result["import_wordllama_per_second"] = wordllama_rate(folder / "extras")
@@ -129,6 +133,13 @@ def run(arguments: argparse.Namespace, peers: Sequence[Peer]) -> dict[str, Any]:
     result["import_ms"] = {peer.name: import_ms(peer.statement) for peer in peers if peer.statement}
     result["about"] = {peer.name: {"note": peer.note, "install": peer.install} for peer in ALL}
     return result
+
+
+def save(result: dict[str, Any], path: Path | None) -> None:
+    """Write what there is so far: a long run that is stopped has not been for nothing."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def limits(result: dict[str, Any]) -> list[tuple[str, float, str, bool]]:
@@ -180,9 +191,7 @@ def main() -> None:
         names = arguments.only.lower().split(",")
         peers = tuple(peer for peer in ALL if any(name in peer.name.lower() for name in names))
     result = run(arguments, peers)
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    save(result, arguments.out)
     show(result)
 
 
