@@ -29,7 +29,8 @@ def _said(number: int, **more: object) -> dict[str, Any]:
 
 def jsonl(path: Path) -> str:
     records = [json.dumps(_said(0)), "{nope", json.dumps(_said(1))]
-    path.write_text("\n".join(records), encoding="utf-8")
+    # Empty lines at the end: reading ends behind the last message.
+    path.write_text("\n".join(records) + "\n\n", encoding="utf-8")
     return "line 2"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -63,7 +64,7 @@ class Tools:
             resource_id=self._scope.resource_id,
             **options,
         )
-        return self._record(recall)
+        return await self._record(recall)
 
     async def recent(self, asked: RecentArguments) -> Record:
         """Return the last messages: of the newest threads, or of one."""
@@ -80,7 +81,7 @@ class Tools:
             RecalledMessage(message=message, is_hit=True, score=float(place))
             for place, message in enumerate(found)
         )
-        return self._record(
+        return await self._record(
             Recall(
                 query="",
                 messages=shown,
@@ -106,9 +107,11 @@ class Tools:
         said = [one for one in messages if one.text.strip() and one.role not in NEVER_RECALLED]
         return said[-count:]
 
-    def _record(self, recall: Recall) -> Record:
+    async def _record(self, recall: Recall) -> Record:
         hook = self._memory.settings.before_inject
-        return as_record(recall if hook is None else hook(recall), self._max_tokens)
+        shown = recall if hook is None else hook(recall)
+        # In a thread: many long messages take a while to count and to clean.
+        return await asyncio.to_thread(as_record, shown, self._max_tokens)
 
     async def forget(self, asked: ForgetArguments) -> Receipt:
         """Delete messages of the scope and everything made from them."""
