@@ -61,6 +61,7 @@ def _files() -> dict[str, tuple[bytes, str]]:
     return {
         file.name: (file.read_bytes(), _TYPES[file.name.rpartition(".")[2]])
         for file in folder.iterdir()
+        if file.name.rpartition(".")[2] in _TYPES  # not what an editor left behind
     }
 
 
