@@ -233,6 +233,7 @@ def test_rankings_are_the_same(tmp_path: Path, postgres_url: str, exact_limit: i
         for n in range(120):
             thread, owner = f"t{n % 7}", ("anna", "ben")[n % 2]
             text = f"{chance.choice(verbs)} {chance.choice(subjects)} and {chance.choice(subjects)}"
+            text += "?" if n % 5 == 0 else f", number {n}"
             turn = Message(
                 role=("user", "assistant")[n % 3 == 0], text=text, id=str(n), thread_id=thread,
                 resource_id=owner, created_at=NOON + timedelta(minutes=n),
@@ -242,7 +243,11 @@ def test_rankings_are_the_same(tmp_path: Path, postgres_url: str, exact_limit: i
         for memory in (first, second):
             memory.forget(ids=["4", "10", "16"], resource_id="anna")
             assert memory.flush(30)
-        for query in [f"{verb} {subject}" for verb in verbs[:4] for subject in subjects[:5]]:
+        queries = [f"{verb} {subject}" for verb in verbs[:4] for subject in subjects[:5]]
+        # What the default ranking treats in its own way: who is asked about, and when.
+        queries += ["What did you say about bread?", "what did I tell you about rivers in March?"]
+        queries += ["clocks", "Who paints tea and moons, and who sells letters and trains?", "xyz"]
+        for query in queries:
             for ranking in ("hybrid", "dense"):
                 recalls = [
                     memory.recall(
