@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,16 @@ from benchmarks._bm25 import bm25
 from benchmarks._locomo import Question, Sample
 from semantic_recall.context import Layout, Words, context_bm25
 from semantic_recall.cues import role_asked_about
+from semantic_recall.periods import microseconds, time_asked_about
 from semantic_recall.postings import Postings
 from semantic_recall.protocols import Embedder
-from semantic_recall.ranking import DEFAULT_WEIGHTS, RankingWeights, best_of_many, prior_scores
+from semantic_recall.ranking import (
+    DEFAULT_WEIGHTS,
+    RankingWeights,
+    best_of_many,
+    favour,
+    prior_scores,
+)
 from semantic_recall.terms import QUESTION, message_terms, text_terms
 from semantic_recall.vectorizer import coverage
 
@@ -35,6 +43,8 @@ class SampleIndex:
         self.sample = sample
         self.starts = sample.starts
         self.searchable = np.ones(len(texts), dtype=np.bool_)
+        moments = [microseconds(turn.at) if turn.at else 0 for turn in sample.turns]
+        self._times = np.array(moments, dtype=np.int64)
         self._embedder = embedder
         self._postings = Postings.build(np.concatenate(terms), counts)
         positions = np.arange(len(texts))
@@ -69,7 +79,12 @@ class SampleIndex:
         """Return what speaks for a message before its words are looked at."""
         role = role_asked_about(question.text)
         favoured = self._roles == role if role else None
-        return prior_scores(self.starts, self._questions, favoured, weights=weights)
+        prior = prior_scores(self.starts, self._questions, favoured, weights=weights)
+        time = time_asked_about(question.text)
+        if time is not None:
+            marked = time.marks(self._times, datetime.now(timezone.utc))
+            prior = favour(prior, marked, weights.period)
+        return prior
 
     def better_neighbour(self, scores: Floats) -> Floats:
         """Return max(s[i-1], s[i+1]) inside the thread; a missing neighbour counts as 0."""

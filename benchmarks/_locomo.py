@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ TUNE, REPORT = "tune", "report"
 """The halves of a set: weights may be chosen on one, figures are quoted from the other."""
 
 _LANGUAGES = ("en", "ko", "zh")
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SESSION = re.compile(r"session_(\d+)\Z")
 
 
@@ -40,6 +42,8 @@ class Turn:
     speaker: str
     text: str
     session: int
+    at: datetime | None = None
+    """When its session began, if the set tells."""
 
     @property
     def indexed(self) -> str:
@@ -104,6 +108,15 @@ def read_samples(path: Path) -> list[Sample]:
         raise ValueError(f"{path} is not in the LoCoMo format: {error!r}") from error
 
 
+def _moment(told: str | None) -> datetime | None:
+    """Read "2025-03-04" or LoCoMo's way to write a time, "7:20 pm on 4 March, 2025", as UTC."""
+    if not told:
+        return None
+    if _ISO_DATE.match(told):
+        return datetime.fromisoformat(told).replace(tzinfo=timezone.utc)
+    return datetime.strptime(told, "%I:%M %p on %d %B, %Y").replace(tzinfo=timezone.utc)
+
+
 def _sample(item: Mapping[str, Any], half: str) -> Sample:
     conversation = item["conversation"]
     numbers = sorted(
@@ -112,8 +125,9 @@ def _sample(item: Mapping[str, Any], half: str) -> Sample:
         if (match := _SESSION.match(name)) and isinstance(conversation[name], list)
     )
     turns = [
-        Turn(turn["dia_id"], turn["speaker"], str(turn["text"]), number)
+        Turn(turn["dia_id"], turn["speaker"], str(turn["text"]), number, _moment(began))
         for number in numbers
+        for began in [conversation.get(f"session_{number}_date_time")]
         for turn in conversation[f"session_{number}"]
     ]
     positions = {turn.id: position for position, turn in enumerate(turns)}

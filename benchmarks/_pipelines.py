@@ -26,10 +26,12 @@ MASTRA = "Mastra's method (dense, neighbours 1/1)"
 
 _ABOUT = {
     "dense": "vectors",
+    "little": "a floor for what words found",
     "enough": "a look at whether words found anything",
     "thread": "the thread's best",
     "answer": "answers after questions",
     "question": "questions count less",
+    "period": "the time asked about",
     "role": "the role asked about",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from benchmarks._locomo import Question, Sample
@@ -14,6 +15,8 @@ MOST = 300
 """How many messages are asked for: more than any budget holds."""
 
 _ROLES = ("user", "assistant")
+_NO_TIME = datetime(2000, 1, 1, tzinfo=timezone.utc)
+"""No question names it."""
 
 
 class StoredSamples:
@@ -60,6 +63,7 @@ def messages_of(sample: Sample) -> list[Message]:
             text=turn.text,
             thread_id=f"session-{turn.session}",
             resource_id=sample.id,
+            created_at=turn.at or _NO_TIME,
         )
         for position, turn in enumerate(sample.turns)
     ]

@@ -18,18 +18,16 @@ _TELLING = (
 _OF_ASSISTANT = (
     re.compile(
         rf"\b(?:you|u)\b(?: \w+){{0,2}} (?:{_TELLING})"
-        r"|\byour (?:advice|suggestion|recommendation|answer|opinion|reply)",
-        re.IGNORECASE,
+        r"|\byour (?:advice|suggestion|recommendation|answer|opinion|reply)"
     ),
     # "you" that tells, not "you" that is told ("I shared with you", "I told you").
     re.compile(
         "(?<![和给向跟与])(?<!告诉)(?<!过)你.{0,4}(?:推荐|建议|说|告诉|介绍|提到|给|回答|教)"
     ),
 )
-_OF_USER = re.compile(r"\b(?:i|my|me|mine)\b|我", re.IGNORECASE)
+_OF_USER = re.compile(r"\b(?:i|my|me|mine)\b|我")
 _ADVICE = re.compile(
-    r"\b(?:can|should|could|would|shall) (?:i|we)\b|\bhow (?:do|to|would)\b|怎么|如何|应该|能不能",
-    re.IGNORECASE,
+    r"\b(?:can|should|could|would|shall) (?:i|we)\b|\bhow (?:do|to|would)\b|怎么|如何|应该|能不能"
 )
 
 
@@ -39,7 +37,7 @@ def role_asked_about(query: str) -> Literal["user", "assistant"] | None:
     "What did you suggest?" is about the assistant's, "Where do I work?" about the user's; "How do
     I install it?" asks for advice and gives no cue.
     """
-    query = query[:_LONGEST]
+    query = query[:_LONGEST].lower()  # patterns that ignore case take four times as long
     if any(pattern.search(query) for pattern in _OF_ASSISTANT):
         return "assistant"
     if _OF_USER.search(query) and not _ADVICE.search(query):

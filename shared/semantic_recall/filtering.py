@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime, timedelta, timezone
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.options import RecallOptions
+from semantic_recall.periods import microseconds
 from semantic_recall.scope_view import ScopeView
 
 BELOW_THRESHOLD = "below threshold"
 """Why a message is dropped whose cosine is too low."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def microseconds(moment: datetime) -> int:
-    """Return whole microseconds since 1970 in UTC, the unit of `ScopeView.created_at`."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def positions_of(view: ScopeView, keys: Iterable[int]) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVec
 from semantic_recall.formatting import format_message
 from semantic_recall.indexed_text import digest, indexed_text, spoken
 from semantic_recall.options import RecallOptions
+from semantic_recall.periods import time_asked_about
 from semantic_recall.protocols import MessageStore
 from semantic_recall.reranking import Reranking, best_by
 from semantic_recall.result import Recall
@@ -214,6 +215,7 @@ class Recaller:
             understood=understood,
             terms=text_terms(question.text),
             role=role_asked_about(question.text),
+            time=time_asked_about(question.text),
             digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
         )
         space = None if self._vectorizer is None else self._vectorizer.space

@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.context import Layout, Words, context_bm25
-from semantic_recall.ranking import prior_scores
+from semantic_recall.periods import Asked
+from semantic_recall.ranking import DEFAULT_WEIGHTS, favour, prior_scores
 from semantic_recall.records import ScopeRows
 from semantic_recall.segments import Segment, compacted, segment_of
 from semantic_recall.terms import QUESTION
@@ -124,6 +126,21 @@ class ScopeView:
             return None
         favoured: NDArray[np.bool_] = self.roles == self.role_names.index(role)
         return favoured
+
+    def prior_for(self, role: str | None, time: Asked | None) -> NDArray[np.float32]:
+        """Return `prior` with what messages gain that the wording of a query points at.
+
+        Args:
+            role: Whose messages are asked about.
+            time: Which time is asked about.
+        """
+        prior, favoured = self.prior, self.of_role(role)
+        if favoured is not None:
+            prior = favour(prior, favoured, DEFAULT_WEIGHTS.role)
+        if time is not None:
+            favoured = time.marks(self.created_at, datetime.now(timezone.utc))
+            prior = favour(prior, favoured, DEFAULT_WEIGHTS.period)
+        return prior
 
     def dense(self, query: Vector) -> NDArray[np.float32]:
         """Return the cosine of each message to `query` (its best chunk), NaN without a vector."""

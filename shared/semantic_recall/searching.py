@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from semantic_recall.context import HEARD_AFTER, HEARD_BEFORE, Words
 from semantic_recall.filtering import BELOW_THRESHOLD, filtered, positions_of, with_metadata
 from semantic_recall.options import RecallOptions
+from semantic_recall.periods import Asked
 from semantic_recall.protocols import MessageStore, VectorIndex
-from semantic_recall.ranking import dense_scores, favour, hybrid_scores, select
+from semantic_recall.ranking import dense_scores, hybrid_scores, select
 from semantic_recall.records import ScopeState, vector_key
 from semantic_recall.scope_cache import ScopeCache
 from semantic_recall.scope_view import ScopeView
@@ -41,6 +42,8 @@ class Query:
     terms: NDArray[np.uint32]
     role: str | None
     """Whose messages are asked about, if the wording tells."""
+    time: Asked | None
+    """Which time is asked about, if the wording tells."""
     digest: int
     """First 8 bytes of the digest that the query would have as a stored user message."""
 
@@ -138,7 +141,6 @@ class Searcher:
         if options.ranking == "dense":
             scores = dense_scores(dense, view.searchable)
         else:
-            favoured = view.of_role(query.role)
             scores = hybrid_scores(
                 dense,
                 words.scores,
@@ -147,7 +149,7 @@ class Searcher:
                 across_threads=scope.thread_id is None,
                 whole=words.whole,
                 understood=query.understood,
-                prior=view.prior if favoured is None else favour(view.prior, favoured),
+                prior=view.prior_for(query.role, query.time),
             )
         excluded = self._excluded(scope, view, query, options, thread)
         matching = None

@@ -232,7 +232,7 @@ def test_many_repetitions_do_not_hide_the_rest() -> None:
 
 def test_words_that_cover_little_of_the_query_leave_it_to_the_vectors() -> None:
     arrays = (floats(0.9, 0.1, 0.5), floats(0.0, 2.0, 1.0), np.array([0, 1, 2]), yes(3))
-    weights = RankingWeights(dense=0.5, enough=0.5, thread=0.0)
+    weights = RankingWeights(dense=0.5, little=0.25, enough=0.75, thread=0.0)
 
     def scores(whole: float, understood: float = 1.0) -> list[float]:
         found: list[float] = hybrid_scores(
@@ -241,12 +241,12 @@ def test_words_that_cover_little_of_the_query_leave_it_to_the_vectors() -> None:
         return found
 
     assert scores(0.0) == pytest.approx([0.5, 0.5, 0.5])  # not known
-    assert scores(4.0) == scores(3.0) == pytest.approx([0.5, 0.5, 0.5])  # half of it is enough
-    assert scores(8.0) == pytest.approx([0.75, 0.25, 0.5])
-    assert scores(1e9) == pytest.approx([1.0, 0.0, 0.5], abs=1e-6)
+    assert scores(2.0) == scores(2.6) == pytest.approx([0.5, 0.5, 0.5])  # 0.75 is enough
+    assert scores(4.0) == pytest.approx([0.75, 0.25, 0.5])
+    assert scores(8.0) == scores(1e9) == pytest.approx([1.0, 0.0, 0.5])
     # What the embedder cannot read counts for the words again.
     assert scores(8.0, understood=0.5) == pytest.approx([0.375, 0.625, 0.5])
-    assert scores(0.0, understood=0.0) == pytest.approx([0.0, 1.0, 0.5])
+    assert scores(8.0, understood=0.0) == pytest.approx([0.0, 1.0, 0.5])
 
 
 def test_without_vectors_the_words_decide_however_few_they_are() -> None:
