@@ -271,7 +271,8 @@ class Embedder(Protocol):
     """Turns texts into vectors. Must be safe to call from many threads.
 
     An embedder may also have coroutine methods `aembed_documents` and `aembed_query` (see
-    `AsyncEmbedder`); they are awaited by the async methods of `SemanticRecall`.
+    `AsyncEmbedder`); they are awaited by the async methods of `SemanticRecall`. And it may have
+    `coverage(text) -> float`, the share of a text that it can read, see `vectorizer.coverage`.
     """
 
     @property

@@ -66,10 +66,10 @@ def hybrid_scores(
     """Score messages by meaning, words and thread.
 
     Both kinds of score are scaled to 0..1 over the searchable messages and mixed; for a message
-    without a vector the words count alone. So the best by words has 1 even if all it shares with the
-    query is a common word: words weigh less the further it is from `whole`, and cosines less the
-    more of the query the embedder cannot read. With `across_threads` each adds a share of the mean
-    of its thread's three best (of all, in a thread with fewer); `prior` is added last.
+    without a vector the words count alone. So the best by words has 1 even if all it shares with
+    the query is a common word: words weigh less where it stays far below `whole`, and cosines less
+    the more of the query the embedder cannot read. With `across_threads` each adds a share of the
+    mean of its thread's three best (of all, in a thread with fewer); `prior` is added last.
 
     Args:
         dense: (n,) cosine similarity to the query; NaN without a vector.
