@@ -123,7 +123,7 @@ def test_only_code_and_samples_are_shipped(files: list[str]) -> None:
 
 def test_the_metadata_offers_the_extras(metadata: Metadata) -> None:
     assert set(metadata.get_all("Provides-Extra", [])) == {
-        *("all", "langchain", "llamaindex", "multilingual", "otel", "postgres"),
+        *("all", "inspect", "langchain", "llamaindex", "mcp", "multilingual", "otel", "postgres"),
     }
     assert metadata["License-Expression"] == "MIT"
     assert metadata["Requires-Python"] == ">=3.10"
