@@ -69,8 +69,8 @@ def ranks(language: str, embedder: Embedder | None, *, one_thread: bool) -> list
         # least: (each message a thread of its own, all in one thread).
         ("zh", None, (5, 5), (6, 5)),
         ("ko", None, (5, 5), (6, 5)),
-        ("zh", "wordllama", (7, 7), (7, 7)),
-        ("ko", "wordllama", (5, 4), (6, 7)),
+        ("zh", "wordllama", (7, 6), (7, 7)),
+        ("ko", "wordllama", (5, 4), (6, 6)),
         ("zh", "multilingual", (9, 9), (10, 10)),
         ("ko", "multilingual", (8, 8), (10, 10)),
     ],
