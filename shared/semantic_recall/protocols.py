@@ -1,9 +1,7 @@
 """What a message store, a vector index and an embedder must do.
 
 Bring your own by writing a class with these methods; no base class is needed. The suites in
-`semantic_recall.testing` check a new one.
-
-The values that they take and give are in `semantic_recall.records`.
+`semantic_recall.testing` check a new one; `semantic_recall.records` has what they take and give.
 """
 
 from __future__ import annotations
@@ -41,10 +39,9 @@ class MessageStore(Protocol):
     """The truth: messages, their terms and vectors, and the work that is still to do.
 
     Every method is one transaction, safe to call from many threads and beside other processes,
-    and a process that dies loses nothing of it. What can be made anew, vectors and queues, may be
-    undone by a power loss until the next durable write (or `operations` with `durable`);
-    everything else is durable when the method returns. All raise `StoreError` when the database fails and `StoreClosedError`
-    after `close`.
+    and durable when it returns; but vectors and queues, which can be made anew, may be undone by a
+    power loss (not by a dying process) until the next durable write. All raise `StoreError` when
+    the database fails and `StoreClosedError` after `close`.
     """
 
     def add(self, records: Sequence[MessageRecord], /) -> list[Stored]:
@@ -215,10 +212,7 @@ class MessageStore(Protocol):
         ...
 
     def size(self) -> Mapping[str, int]:
-        """Return counts by name.
-
-        The names: "messages", "threads", "resources", "vectors", "pending", "outbox", "bytes".
-        """
+        """Return "messages", "threads", "resources", "vectors", "pending", "outbox", "bytes"."""
         ...
 
     def close(self) -> None:
