@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,6 +24,7 @@ from semantic_recall.embedding_work import (
     failures_named,
     resume,
 )
+from semantic_recall.forks import renew_in_child
 from semantic_recall.indexed_text import digest
 from semantic_recall.protocols import Embedder, MessageStore
 from semantic_recall.records import MessageVectors, PendingMessage
@@ -83,6 +87,8 @@ class Vectorizer:
         self._native = embedder if isinstance(embedder, _NativeAsync) else None
         self._tells_coverage = isinstance(embedder, _WithCoverage)
         self._cache = VectorCache(cache_entries)
+        self.renew()
+        renew_in_child(self)
         self._work = EmbeddingWork(
             store,
             embedder,
@@ -90,6 +96,11 @@ class Vectorizer:
             logger or logging.getLogger("semantic_recall"),
             telemetry or Telemetry(),
         )
+
+    def renew(self) -> None:
+        """Begin with nothing in hand: a forked child has none of the threads that had it."""
+        self._lock = threading.Lock()
+        self._hands: Counter[int] = Counter()
 
     @property
     def space(self) -> VectorSpace:
@@ -143,11 +154,12 @@ class Vectorizer:
             EmbedderError: Only with `strict`; what could be done is stored before.
             StoreError: The store failed.
         """
-        work = self._work.run(items, strict=strict)
-        step = resume(work, None)
-        while isinstance(step, tuple):
-            step = resume(work, self._answer(step))
-        return step
+        with self._in_hand(items):
+            work = self._work.run(items, strict=strict)
+            step = resume(work, None)
+            while isinstance(step, tuple):
+                step = resume(work, self._answer(step))
+            return step
 
     async def aembed(self, items: Sequence[PendingMessage], /, *, strict: bool = False) -> int:
         """Do what `embed` does without blocking the event loop.
@@ -158,15 +170,19 @@ class Vectorizer:
         """
         if self._native is None:
             return await asyncio.to_thread(self.embed, items, strict=strict)
-        work = self._work.run(items, strict=strict)
-        step = await asyncio.to_thread(resume, work, None)
-        while isinstance(step, tuple):
-            answer = await _awaited(self._native, step)
-            step = await asyncio.to_thread(resume, work, answer)
-        return step
+        with self._in_hand(items):
+            work = self._work.run(items, strict=strict)
+            step = await asyncio.to_thread(resume, work, None)
+            while isinstance(step, tuple):
+                answer = await _awaited(self._native, step)
+                step = await asyncio.to_thread(resume, work, answer)
+            return step
 
     def embed_pending(self, limit: int, *, due_only: bool = True) -> int:
         """Embed up to `limit` pending messages, oldest first; for a background worker.
+
+        With `due_only`, what another thread is embedding just now is left to it: the embedder may
+        cost money. Without, as in a flush, nothing is left out.
 
         Returns:
             For how many messages it was done.
@@ -174,7 +190,10 @@ class Vectorizer:
         Raises:
             StoreError: The store failed. The embedder's errors are only logged.
         """
-        return self.embed(self._store.pending(self.space, limit=limit, due_only=due_only))
+        items = self._store.pending(self.space, limit=limit, due_only=due_only)
+        if due_only:
+            items = [item for item in items if not self._hands[item.key]]
+        return self.embed(items) if items else 0
 
     # -- queries --------------------------------------------------------------------------------
     def query(self, text: str, /) -> Vector:
@@ -225,6 +244,21 @@ class Vectorizer:
         self._cache.clear()
 
     # -- inside ---------------------------------------------------------------------------------
+    @contextmanager
+    def _in_hand(self, items: Sequence[PendingMessage]) -> Iterator[None]:
+        """Let the background worker know what it need not embed."""
+        keys = [item.key for item in items]
+        with self._lock:
+            self._hands.update(keys)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._hands.subtract(keys)
+                for key in keys:
+                    if not self._hands[key]:
+                        del self._hands[key]
+
     def _answer(self, texts: Sequence[str]) -> Sequence[Vector] | Exception:
         try:
             return self._embedder.embed_documents(texts)
@@ -234,7 +268,6 @@ class Vectorizer:
     def _key(self, text: str) -> Key:
         return self.space.name, "query", digest(text)
 
-    # -- inside ---------------------------------------------------------------------------------
     def _both_ends(self, text: str) -> str:
         limit = self._embedder.max_characters
         if limit is None or len(text) <= limit:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from semantic_recall.errors import (
-    EmbedderError,
-)
+from semantic_recall.errors import EmbedderError
 from semantic_recall.types import Scope, Vector
 from semantic_recall.vectorizer import Vectorizer
 from tests.core.vectorizing import (
@@ -105,3 +105,45 @@ def test_plan_and_finish_can_be_used_apart(store: RecordingStore) -> None:
     assert [vectors.vectors.shape for vectors in done] == [(1, DIMENSIONS)] * 2
     with pytest.raises(EmbedderError, match="2 vectors for 1 texts"):
         vectorizer.finish(plan, embedder.embed_documents(["a", "b"]))
+
+
+def test_what_one_thread_embeds_the_background_leaves_to_it(store: RecordingStore) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    class Slow(Recorder):
+        def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
+            vectors = super().embed_documents(texts)
+            if list(texts) == ["user: slow"]:
+                asked.set()
+                assert answered.wait(30)
+            return vectors
+
+    embedder = Slow()
+    vectorizer = Vectorizer(store, embedder)
+    items = add(store, "slow", space=embedder.space)
+    with ThreadPoolExecutor(1) as pool:
+        foreground = pool.submit(vectorizer.embed, items)
+        assert asked.wait(30)
+        add(store, "waiting", space=embedder.space)
+        assert vectorizer.embed_pending(10) == 1
+        assert vectorizer.embed_pending(10) == 0
+        answered.set()
+        assert foreground.result(30) == 1
+    assert embedder.calls == [["user: slow"], ["user: waiting"]]
+    assert pending(store, embedder.space) == []
+
+
+def test_after_a_failure_the_background_takes_over(store: RecordingStore) -> None:
+    class Moody(Recorder):
+        def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
+            vectors = super().embed_documents(texts)
+            if len(self.calls) == 1:
+                raise ConnectionError("not now")
+            return vectors
+
+    embedder = Moody()
+    vectorizer = Vectorizer(store, embedder)
+    items = add(store, "text", space=embedder.space)
+    assert vectorizer.embed(items) == 0
+    store.postpone(embedder.space, [items[0].key], seconds=0)
+    assert vectorizer.embed_pending(10) == 1
