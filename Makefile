@@ -17,7 +17,7 @@ demo: $(STAMP) ## import sample conversations, ask questions, show what is recal
 	$(BIN)/semantic-recall demo
 
 test: check ## everything that CI runs
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile
 
 check: $(STAMP) ## format, lint, types, layers, docs
 	$(BIN)/ruff format --check .
