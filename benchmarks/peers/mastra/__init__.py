@@ -23,7 +23,11 @@ class MastraSubject:
         folder.mkdir(parents=True, exist_ok=True)
         self._embedder = embedder
         self._neighbours = options.neighbours
-        self._some_thread: dict[str, str] = {}
+        self._known = folder / "threads.json"
+        self._some_thread: dict[str, str] = (
+            json.loads(self._known.read_text("utf-8")) if self._known.exists() else {}
+        )
+        """A thread of each user: a recall wants to be asked in one."""
         self._process = subprocess.Popen(
             [HERE / "node_modules" / ".bin" / "node", HERE / "serve.mjs", folder],
             stdin=subprocess.PIPE,
@@ -93,6 +97,7 @@ class MastraSubject:
 
     def close(self) -> None:
         """End the process."""
+        self._known.write_text(json.dumps(self._some_thread), encoding="utf-8")
         if self._process.stdin is not None:
             self._process.stdin.close()
         if self._process.stdout is not None:
