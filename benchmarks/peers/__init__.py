@@ -155,7 +155,8 @@ PEERS = (
         module="langgraph_sqlite",
         packages=("langgraph-checkpoint-sqlite", "sqlite-vec"),
         statement="from langgraph.store.sqlite import SqliteStore",
-        note="a namespace per user and thread, sqlite-vec; needs loadable SQLite extensions",
+        note="a namespace per user and thread, sqlite-vec, which needs a Python with loadable SQLite "
+        "extensions; it embeds queries as documents",
         batch=1000,
         threads=True,
     ),
@@ -166,7 +167,7 @@ PEERS = (
         statement="from langchain_classic.memory import VectorStoreRetrieverMemory; "
         "from langchain_chroma import Chroma",
         note="it has no users: one memory, and one Chroma collection, for each; a turn is one "
-        "document",
+        "document (of its 4 best messages two at a time come together)",
     ),
     Peer(
         name="LlamaIndex VectorMemoryBlock",
