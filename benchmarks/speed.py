@@ -29,8 +29,8 @@ from semantic_recall.stores.sql import SQLMessageStore
 
 _PER_RESOURCE = 100
 _INDEX_UP_TO = 100_000
-"""Larger corpora are stored without Chroma: a search inside a scope of up to `exact_limit` messages
-does not need it, and writing it would take most of the run."""
+"""Larger corpora, and the one with a single scope, are stored without Chroma: a search inside a scope
+of up to `exact_limit` messages does not need it, and writing it would take most of the run."""
 _EXTRAS = 20_000
 LIMITS = (
     # corpus, figure, percentile or None, limit, True when more is better
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace, peers: Sequence[Peer]) -> dict[str, Any]:
     result: dict[str, Any] = {"machine": machine(), "versions": versions()}
     result["peer_seconds"] = arguments.peer_seconds
     budget = Budget(arguments.peer_seconds)
-    sizes = [int(size) for size in arguments.sizes.split(",")]
+    sizes = [int(size) for size in arguments.sizes.split(",") if size]
     result["corpora"] = []
     with _postgres.server() as url, tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
@@ -122,7 +122,7 @@ def run(arguments: argparse.Namespace, peers: Sequence[Peer]) -> dict[str, Any]:
                     budget,
                     folder=folder / f"corpus{number}",
                     url=url,
-                    index=corpus.messages <= _INDEX_UP_TO,
+                    index=corpus.messages <= _INDEX_UP_TO and corpus.resources > 1,
                 )
             )
             save(result, arguments.out)
