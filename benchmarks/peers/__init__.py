@@ -155,8 +155,8 @@ PEERS = (
         module="langgraph_sqlite",
         packages=("langgraph-checkpoint-sqlite", "sqlite-vec"),
         statement="from langgraph.store.sqlite import SqliteStore",
-        note="a namespace per user and thread; sqlite-vec, which needs a Python that can load SQLite "
-        "extensions; queries are embedded as documents",
+        note="a namespace per user and thread; needs a Python that can load SQLite extensions; it "
+        "embeds queries as documents",
         batch=1000,
         threads=True,
     ),
