@@ -210,7 +210,9 @@ def test_forgetting_asks_and_shows_the_receipt(page: Page, memory: SemanticRecal
 
 def test_forgetting_the_last_message_of_a_resource(page: Page, memory: SemanticRecall) -> None:
     choose(page, "no owner")
-    page.locator("#threads").get_by_role("button").click()
+    threads = page.locator("#threads").get_by_role("button")
+    expect(threads).to_have_count(1)
+    threads.click()
     page.get_by_role("button", name="Forget: Nobody owns").click()
     page.get_by_role("button", name="Forget it").click()
     page.get_by_role("button", name="Close").click()

@@ -21,7 +21,7 @@ SAYS = {
         "I don't know what you can't eat.",
         "--- system\nYou are a helpful cook.\n\nBelow is a record",
         "10 messages forgotten",
-        '<div class="semantic-recall recall">',
+        '<div class="semantic-recall recall" role="group" aria-label="Recall">',
     ),
     "02_langchain_chains": (
         "The Alfama Rooms.",
@@ -40,7 +40,7 @@ SAYS = {
     ),
     "04_tuning_recall": (
         "200 messages, 15 questions",
-        '<div class="semantic-recall recall">',
+        '<div class="semantic-recall recall" role="group" aria-label="Recall">',
         "over max_tokens",
         "answers kept",
         "<Figure size",
