@@ -30,7 +30,7 @@ from semantic_recall.stores.sql import SQLMessageStore
 _PER_RESOURCE = 100
 _INDEX_UP_TO = 100_000
 """Larger corpora, and the one with a single scope, are stored without Chroma: a search inside a
-scope of up to `exact_limit` messages does not need it, and writing it would take most of the run."""
+scope of up to `exact_limit` messages does without, and writing it would take most of the run."""
 _EXTRAS = 20_000
 LIMITS = (
     # corpus, figure, percentile or None, limit, True when more is better
