@@ -169,7 +169,10 @@ class Turns:
     def take(self) -> None:
         """Measure everything."""
         asking, remembering = QUESTIONS // ROUNDS, TURNS // ROUNDS
+        threaded = [peer.name for peer, _ in self._running if peer.threads]
         self._all("ask", lambda peer: (0, QUESTIONS, False))  # warms up
+        self._all("ask", lambda peer: (0, QUESTIONS, True), only=threaded)
+        self._all("cpu", lambda peer: (), into="recall_cpu", as_figure=percentiles)
         self._rounds("recall", "ask", lambda number: (number * asking, asking, False))
         self._rounds(
             "recall_thread",

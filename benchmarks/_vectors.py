@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from semantic_recall.protocols import Embedder
 from semantic_recall.types import Vector, VectorSpace
 from semantic_recall.vectorizer import coverage
+
+
+@runtime_checkable
+class _WithCoverage(Protocol):
+    def coverage(self, text: str, /) -> float: ...
 
 
 class MemoEmbedder:
@@ -23,6 +29,7 @@ class MemoEmbedder:
 
     def __init__(self, inner: Embedder, folder: Path | None = None) -> None:
         self._inner = inner
+        self._tells_coverage = isinstance(inner, _WithCoverage)  # slow: not at each query
         self._folder = folder
         self._documents: dict[str, Vector] = {}
         self._queries: dict[str, Vector] = {}
@@ -39,7 +46,7 @@ class MemoEmbedder:
 
     def coverage(self, text: str, /) -> float:
         """Return which share of a text it can read, 0 to 1."""
-        return coverage(self._inner, text)
+        return coverage(self._inner, text) if self._tells_coverage else 1.0
 
     def embed_documents(self, texts: Sequence[str], /) -> list[Vector]:
         """Return one vector per text to be found, in order."""

@@ -61,6 +61,7 @@ def test_every_subject_is_measured_or_says_why_not(speed: dict[str, Any]) -> Non
     for name in (OURS.name, FLOOR.name):
         assert 0 < subjects[name]["recall"]["p50"] <= subjects[name]["recall"]["p99"]
         assert subjects[name]["recall_thread"]["p50"] > 0
+        assert subjects[name]["recall_cpu"]["p95"] > 0
         assert subjects[name]["remember_turn"]["p50"] > 0
         assert subjects[name]["import_per_second"] > 0
         assert subjects[name]["rss_mb"] > 0
