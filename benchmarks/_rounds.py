@@ -113,7 +113,7 @@ def measure(
             else:
                 running.append((peer, remote))
         say(f"{corpus.name}: recalls")
-        Turns(running, results).take()
+        Turns(running, results, patience=budget.limit).take()
         if schema is not None and "recall" in results.get(OURS_POSTGRES.name, {}):
             results[OURS_POSTGRES.name]["disk_mb"] = round(_postgres.size(schema) / 2**20, 1)
     shutil.rmtree(folder, ignore_errors=True)
@@ -158,12 +158,18 @@ class Turns:
     Args:
         running: Who has stored the corpus, with what is known of them.
         results: Gets the figures, by name.
+        patience: The most seconds that a peer may take for one step, such as 300 recalls.
     """
 
     def __init__(
-        self, running: Sequence[tuple[Peer, Remote]], results: dict[str, dict[str, Any]]
+        self,
+        running: Sequence[tuple[Peer, Remote]],
+        results: dict[str, dict[str, Any]],
+        *,
+        patience: float,
     ) -> None:
         self._running = list(running)
+        self._patience = patience
         self._results = results
 
     def take(self) -> None:
@@ -225,10 +231,12 @@ class Turns:
 
     def _call(self, peer: Peer, remote: Remote, method: str, *arguments: object) -> Any:  # noqa: ANN401
         try:
-            return remote.call(method, *arguments)
+            own = peer in (OURS, OURS_POSTGRES, FLOOR)
+            return remote.call(method, *arguments, timeout=_HOUR if own else self._patience)
         except RemoteError as error:
             self._results[peer.name]["stopped"] = str(error)
             self._running.remove((peer, remote))
+            remote.kill()  # it may be busy for long, and the others are still measured
             return None
 
 

@@ -182,8 +182,14 @@ class Remote:
             try:
                 self.call("close", timeout=30)
             except RemoteError:
-                for child in psutil.Process(self._process.pid).children(recursive=True):
-                    child.kill()
-                self._process.kill()
+                self.kill()
         self._process.join()
         self._pipe.close()
+
+    def kill(self) -> None:
+        """End the process at once, with those that it started."""
+        if self._process.is_alive():
+            for child in psutil.Process(self._process.pid).children(recursive=True):
+                child.kill()
+            self._process.kill()
+            self._process.join()

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 # Both are read when it is imported: it writes an id of the user into its folder.
 os.environ["MEM0_TELEMETRY"] = "False"
@@ -21,7 +22,7 @@ from semantic_recall.types import Message
 
 
 class Mem0Subject:
-    """A memory: the user is `user_id`, a thread is `run_id`."""
+    """A memory: the user is `user_id`, a thread is `run_id`; neither may hold blanks."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -31,8 +32,8 @@ class Mem0Subject:
         for message in messages:
             self._memory.add(
                 [{"role": message.role, "content": content(message)}],
-                user_id=str(message.resource_id),
-                run_id=str(message.thread_id),
+                user_id=quote(str(message.resource_id)),
+                run_id=quote(str(message.thread_id)),
                 metadata={"message": str(message.id)},
                 infer=False,
             )
@@ -41,9 +42,9 @@ class Mem0Subject:
         self, query: str, k: int, *, resource_id: str, thread_id: str | None = None
     ) -> list[Found]:
         """Search a user or one run."""
-        filters = {"user_id": resource_id}
+        filters = {"user_id": quote(resource_id)}
         if thread_id is not None:
-            filters["run_id"] = thread_id
+            filters["run_id"] = quote(thread_id)
         # A threshold would only take away; its default is 0.1.
         results = self._memory.search(query, filters=filters, top_k=k, threshold=0.0)["results"]
         return [Found(item["metadata"]["message"], item["memory"]) for item in results]
