@@ -92,7 +92,8 @@ class SampleIndex:
         after = np.concatenate([scores[1:], [np.float32(0)]])
         before[self.starts] = 0.0
         after[self.starts[1:] - 1] = 0.0
-        return np.maximum(before, after)
+        better: Floats = np.maximum(before, after)
+        return better
 
     def thread_best(self, scores: Floats) -> Floats:
         """Return for each message the mean of its thread's three best scores."""

@@ -18,7 +18,7 @@ from benchmarks.peers import FLOOR, OURS, OURS_POSTGRES
 _OUR_COLOUR = "#c2410c"
 _COLOURS = ("#1d4ed8", "#0f766e", "#7c3aed", "#a16207", "#be185d", "#475569", "#4d7c0f", "#0e7490")
 _MARKERS = "osD^vP*X"
-_STYLE = {
+_STYLE: Any = {
     "svg.hashsalt": "semantic-recall",
     "svg.fonttype": "none",
     "font.family": "sans-serif",

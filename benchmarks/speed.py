@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--without-peers", action="store_true", help="ours and the floor")
     parser.add_argument("--out", type=Path, help="write the JSON there")
     arguments = parser.parse_args()
-    peers = (OURS, OURS_POSTGRES, FLOOR) if arguments.without_peers else ALL
+    peers: tuple[Peer, ...] = (OURS, OURS_POSTGRES, FLOOR) if arguments.without_peers else ALL
     if arguments.only:
         names = arguments.only.lower().split(",")
         peers = tuple(peer for peer in ALL if any(name in peer.name.lower() for name in names))
