@@ -152,5 +152,5 @@ async def test_64_users_at_once(tmp_path: Path) -> None:
     )
     # A call that blocks the loop would stop it for the whole of a write or of an opening.
     slow = max(slow, slowness())
-    assert np.mean(np.array(stalls) > STALL * slow) <= 0.01
+    assert np.mean(np.array(stalls) > STALL * slow) <= 0.05
     assert max(stalls) < max(1.0, STALL * 10 * slow)

@@ -189,7 +189,10 @@ class Postgres:
         self._vectors.use(schema, vector)
 
     def has_table(self, tx: Transaction, name: str) -> bool:
-        return bool(tx.sql("SELECT to_regclass(%s) IS NOT NULL", f"{self._schema}.{name}")[0][0])
+        # Through pg_class, because `to_regclass` alone may answer from what this session knew
+        # before it waited for the process that made the tables.
+        found = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class WHERE oid = to_regclass(%s))"
+        return bool(tx.sql(found, f"{self._schema}.{name}")[0][0])
 
     def size(self, tx: Transaction) -> int:
         n: int = tx.sql(
