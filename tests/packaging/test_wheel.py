@@ -84,7 +84,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The scripts folder of an environment that holds the wheel and can see the dependencies."""
     home = tmp_path_factory.mktemp("clean") / "venv"
     venv.create(home, symlinks=True)
-    paths = sysconfig.get_paths("venv", vars={"base": str(home), "platbase": str(home)})
+    # Python 3.10 has no scheme of that name.
+    scheme = "venv" if "venv" in sysconfig.get_scheme_names() else "posix_prefix"
+    paths = sysconfig.get_paths(scheme, vars={"base": str(home), "platbase": str(home)})
     python = Path(paths["scripts"], "python")
     run(
         *(sys.executable, "-m", "pip", "--python", python, "install"),
