@@ -17,7 +17,8 @@ demo: $(STAMP) ## import sample conversations, ask questions, show what is recal
 	$(BIN)/semantic-recall demo
 
 test: check ## everything that CI runs
-	$(BIN)/python -m pytest --numprocesses logical --dist loadfile
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m 'not alone'
+	$(BIN)/python -m pytest -m alone
 
 check: $(STAMP) ## format, lint, types, layers, docs
 	$(BIN)/ruff format --check .

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import httpx
 import numpy as np
+import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel
 
@@ -101,6 +102,7 @@ def slowness() -> float:
     return (time.perf_counter() - began) / (time.thread_time() - worked)
 
 
+@pytest.mark.alone
 async def test_64_users_at_once(tmp_path: Path) -> None:
     app = service(tmp_path)
     left = iter(range(TURNS))
@@ -152,5 +154,5 @@ async def test_64_users_at_once(tmp_path: Path) -> None:
     )
     # A call that blocks the loop would stop it for the whole of a write or of an opening.
     slow = max(slow, slowness())
-    assert np.mean(np.array(stalls) > STALL * slow) <= 0.05
+    assert np.mean(np.array(stalls) > STALL * slow) <= 0.01
     assert max(stalls) < max(1.0, STALL * 10 * slow)
