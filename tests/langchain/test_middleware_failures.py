@@ -46,6 +46,7 @@ async def test_a_failing_embedder_costs_no_answer(
     assert ("Mimi" in repr(model.requests[0])) == (ranking == "hybrid")
 
 
+@pytest.mark.alone
 async def test_a_slow_recall_costs_no_answer(
     tmp_path: Path, ask: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -57,7 +58,7 @@ async def test_a_slow_recall_costs_no_answer(
         agent = create_agent(model, middleware=[SemanticRecallMiddleware(memory)])
         started = time.perf_counter()
         await ask(agent, said(QUESTION), run_in("new"))
-        assert time.perf_counter() - started < 1.8
+        assert time.perf_counter() - started < 0.9
         assert "took more than 0.2 s" in caplog.text
         assert "Mimi" not in repr(model.requests[0])
         await asyncio.sleep(2.0)  # the hanging thread ends before its memory is closed
@@ -134,6 +135,7 @@ async def test_a_hook_can_empty_what_is_injected(tmp_path: Path, ask: Ask) -> No
         assert "Mimi" not in repr(model.requests)
 
 
+@pytest.mark.alone
 async def test_langchain_33474_a_slow_embedder_does_not_block_the_event_loop(
     tmp_path: Path,
 ) -> None:
@@ -155,4 +157,4 @@ async def test_langchain_33474_a_slow_embedder_does_not_block_the_event_loop(
         ticker.cancel()
     assert threading.get_ident() not in embedder.threads
     assert len(embedder.queries) == 1
-    assert max(gaps) < 0.8
+    assert max(gaps) < 0.3
