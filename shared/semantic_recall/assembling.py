@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
 
 from semantic_recall.searching import NOT_IN_SCOPE, Found
 from semantic_recall.types import Message, MessageRange, RecalledMessage
@@ -30,7 +32,7 @@ def planned(found: Found, message_range: MessageRange) -> Plan:
         found.hits, view.starts, len(view.keys), message_range.before, message_range.after
     )
     positions = merge(windows)
-    if found.excluded.any():
+    if found.excluded is not None:
         positions = [position for position in positions if not found.excluded[position]]
     return Plan(windows, positions, view.keys[positions].tolist())
 
@@ -91,16 +93,15 @@ def chronological(messages: Sequence[RecalledMessage]) -> list[RecalledMessage]:
     A message counts as no older than those before it in its thread: a clock that went back does
     not turn a conversation round.
     """
-    latest: dict[tuple[str | None, str], float] = {}
+    latest: dict[tuple[str | None, str], datetime] = {}
     ordered = []
-    for place, recalled in enumerate(messages):
+    for recalled in messages:
         message = recalled.message
-        thread = (message.resource_id, message.thread_id)
-        time = max(message.created_at.timestamp(), latest.get(thread, -math.inf))
-        latest[thread] = time
-        ordered.append((time, place, recalled))
-    ordered.sort(key=lambda item: item[:2])
-    return [recalled for _, _, recalled in ordered]
+        thread, time = (message.resource_id, message.thread_id), message.created_at
+        latest[thread] = time = max(time, latest.get(thread, time))
+        ordered.append((time, recalled))
+    ordered.sort(key=itemgetter(0))
+    return [recalled for _, recalled in ordered]
 
 
 def _finite(value: float) -> float | None:

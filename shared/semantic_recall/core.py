@@ -16,7 +16,8 @@ from semantic_recall.indexer import Indexer
 from semantic_recall.maintenance import ReindexReport, Stats, VerifyReport
 from semantic_recall.options import RecallOptions, RecallOverrides
 from semantic_recall.protocols import Embedder, MessageStore, VectorIndex
-from semantic_recall.recalling import Question, Recaller
+from semantic_recall.question import Question
+from semantic_recall.recalling import Recaller
 from semantic_recall.records import Progress
 from semantic_recall.result import Recall
 from semantic_recall.scope_cache import ScopeCache

@@ -40,7 +40,7 @@ def filtered(
     options: RecallOptions,
     *,
     matching: NDArray[np.bool_] | None,
-    excluded: NDArray[np.bool_],
+    excluded: NDArray[np.bool_] | None,
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """Return which messages may become hits, and how many were dropped for which reason.
 
@@ -49,8 +49,8 @@ def filtered(
         dense: Their cosines to the query.
         options: Time, roles, threshold and ranking.
         matching: What passes the metadata filter; None without a filter.
-        excluded: What is in the prompt already. With `ranking="dense"` it may still become a
-            hit and bring its neighbours, as in Mastra; it is never shown.
+        excluded: What is in the prompt already; None: nothing. With `ranking="dense"` it may
+            still become a hit and bring its neighbours, as in Mastra; it is never shown.
     """
     masks: list[tuple[str, NDArray[np.bool_]]] = []
     if options.since is not None:
@@ -64,7 +64,7 @@ def filtered(
     if options.threshold is not None:
         # NaN compares false: what has no vector cannot pass a threshold on cosines.
         masks.append((BELOW_THRESHOLD, dense >= options.threshold))
-    if options.ranking == "hybrid" and excluded.any():
+    if excluded is not None and options.ranking == "hybrid":
         masks.append(("in the prompt", ~excluded))
     eligible = view.searchable
     dropped: dict[str, int] = {}

@@ -17,9 +17,9 @@ from semantic_recall.cues import role_asked_about
 from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
 from semantic_recall.formatting import format_message
 from semantic_recall.indexed_text import digest, indexed_text, spoken
-from semantic_recall.options import RecallOptions
 from semantic_recall.periods import time_asked_about
 from semantic_recall.protocols import MessageStore
+from semantic_recall.question import Question
 from semantic_recall.reranking import Reranking, best_by
 from semantic_recall.result import Recall
 from semantic_recall.searching import Found, Query, Searcher
@@ -33,42 +33,6 @@ from semantic_recall.vectorizer import Vectorizer
 
 _ATTEMPTS = 2
 """A message that is deleted between the search and its fetch costs one more search."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What one call asks."""
-
-    text: str
-    options: RecallOptions
-    thread_id: str | None
-    resource_id: str | None
-    words_suffice: bool = False
-    """In front of a model: a failing embedder costs the vectors, a failing reranker its order, and
-    neither the recall."""
-
-    @property
-    def scope(self) -> Scope:
-        """What may be seen.
-
-        Raises:
-            InvalidScopeError: The id that the scope needs is missing.
-        """
-        return Scope.of(self.options.scope, resource_id=self.resource_id, thread_id=self.thread_id)
-
-    @property
-    def thread(self) -> Scope | None:
-        """The current thread."""
-        if self.thread_id is None:
-            return None
-        return Scope(self.resource_id, self.thread_id)
-
-    @property
-    def finds_something(self) -> bool:
-        """False where the answer is empty without a search."""
-        options = self.options
-        room = options.max_tokens is None or options.max_tokens > 0
-        return bool(self.text.strip()) and options.top_k > 0 and room
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +101,7 @@ class Recaller:
     def _recall(self, question: Question, vector: Vector | None) -> Recall:
         scope = question.scope
         if not question.finds_something:
-            return self._nothing(question)
+            return self._answer(question)
         started = time.perf_counter()
         if vector is not None:
             vector = self._checked(vector)
@@ -155,7 +119,7 @@ class Recaller:
             return await asyncio.to_thread(self._recall, question, vector)
         scope = question.scope
         if not question.finds_something:
-            return self._nothing(question)
+            return self._answer(question)
         started = time.perf_counter()
         if vectorizer is not None and vector is None:
             try:
@@ -219,7 +183,7 @@ class Recaller:
             digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
         )
         space = None if self._vectorizer is None else self._vectorizer.space
-        recall, version = self._nothing(question), None
+        recall = None
         for attempt in range(_ATTEMPTS):
             found = self._searcher.search(scope, space, query, wide, thread=question.thread)
             timings["search"] = _milliseconds(started) - timings.get("rerank", 0.0)
@@ -229,17 +193,18 @@ class Recaller:
                 before = time.perf_counter()
                 found = yield from self._reranked(self._reranking, scope, found, options.top_k)
                 timings["rerank"] = timings.get("rerank", 0.0) + _milliseconds(before)
-            version = found.view.version
             plan = planned(found, MessageRange.of(options.message_range))
             fetched = self._store.fetch(scope, plan.keys)
             if len(fetched) < len(plan.keys) and attempt + 1 < _ATTEMPTS:
                 continue
-            recall = self._within_budget(question, found, plan, fetched)
+            recall = self._within_budget(question, found, plan, fetched, timings)
             break
+        if recall is None:
+            recall = self._answer(question, timings=timings)
         known = timings["search"] + timings.get("rerank", 0.0)
         timings["fetch"] = _milliseconds(started) - known
         timings["total"] = timings["embed"] + _milliseconds(started)
-        return replace(recall, timings=timings, version=version)
+        return recall
 
     def _reranked(
         self, reranking: Reranking, scope: Scope, found: Found, top_k: int
@@ -260,23 +225,46 @@ class Recaller:
         return replace(found, hits=best, scores=theirs)
 
     def _within_budget(
-        self, question: Question, found: Found, plan: Plan, fetched: Mapping[int, Message]
+        self,
+        question: Question,
+        found: Found,
+        plan: Plan,
+        fetched: Mapping[int, Message],
+        timings: Mapping[str, float],
     ) -> Recall:
         """Return the recall whose size, with the block's own words, keeps to `max_tokens`."""
         limit = budget = question.options.max_tokens
         while True:
             messages, dropped = assembled(found, plan, fetched, max_tokens=budget, cost=_tokens)
-            recall = replace(self._nothing(question), messages=tuple(messages), dropped=dropped)
+            recall = self._answer(
+                question,
+                messages=tuple(messages),
+                dropped=dropped,
+                timings=timings,
+                version=found.view.version,
+            )
             if limit is None or budget is None or recall.tokens <= limit:
                 return recall
             # The messages fit, but not with the fence and the labels around them.
             budget -= recall.tokens - limit
 
-    def _nothing(self, question: Question) -> Recall:
+    def _answer(
+        self,
+        question: Question,
+        *,
+        messages: tuple[RecalledMessage, ...] = (),
+        dropped: Mapping[str, int] | None = None,
+        timings: Mapping[str, float] | None = None,
+        version: int | None = None,
+    ) -> Recall:
         return Recall(
             query=question.text,
+            messages=messages,
             thread_id=question.thread_id,
             resource_id=question.resource_id,
+            dropped=dropped or {},
+            timings=timings or {},
+            version=version,
             secret=self._secret,
         )
 

@@ -58,8 +58,8 @@ class Found:
     scores: NDArray[np.float32]
     dense: NDArray[np.float32]
     lexical: NDArray[np.float32]
-    excluded: NDArray[np.bool_]
-    """Positions that must not be shown, also not as neighbours."""
+    excluded: NDArray[np.bool_] | None
+    """Positions that must not be shown, also not as neighbours; None: all may be."""
     dropped: Mapping[str, int]
 
 
@@ -136,8 +136,10 @@ class Searcher:
         dropped: Mapping[str, int],
     ) -> Found:
         """Score a view and choose the hits; `dropped` is what was dropped on the way to it."""
-        missing = np.full(len(view.keys), np.nan, np.float32)
-        dense = missing if query.vector is None else view.dense(query.vector)
+        if query.vector is None:
+            dense = np.full(len(view.keys), np.nan, np.float32)
+        else:
+            dense = view.dense(query.vector)
         if options.ranking == "dense":
             scores = dense_scores(dense, view.searchable)
         else:
@@ -220,7 +222,7 @@ class Searcher:
         query: Query,
         options: RecallOptions,
         thread: Scope | None,
-    ) -> NDArray[np.bool_]:
+    ) -> NDArray[np.bool_] | None:
         keys: set[int] = set()
         if options.exclude_ids:
             found = self._store.keys(scope, list(options.exclude_ids))
@@ -228,9 +230,7 @@ class Searcher:
         own = None if thread is None else self._own_message(scope, view, query, thread)
         if own is not None:
             keys.add(own)
-        if not keys:
-            return np.zeros(len(view.keys), np.bool_)
-        return positions_of(view, keys)
+        return positions_of(view, keys) if keys else None
 
     def _own_message(
         self, scope: Scope, view: ScopeView, query: Query, thread: Scope

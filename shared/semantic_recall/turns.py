@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 from semantic_recall import turn
 from semantic_recall.core import RecallCore
 from semantic_recall.options import RecallOverrides
-from semantic_recall.recalling import Question
+from semantic_recall.question import Question
 from semantic_recall.result import Recall
 from semantic_recall.types import Message, Scope
 

@@ -30,11 +30,11 @@ def check_id(value: object, what: str) -> str:
     """
     if not isinstance(value, str):
         raise InvalidIdError(f"{what} must be a string, not {type(value).__name__}: {value!r}")
+    if 0 < len(value) <= MAX_ID_LENGTH:
+        return value
     if not value:
         raise InvalidIdError(f"{what} is empty; give a non-empty id or leave it out")
-    if len(value) > MAX_ID_LENGTH:
-        raise InvalidIdError(f"{what} has {len(value)} characters; at most {MAX_ID_LENGTH} fit")
-    return value
+    raise InvalidIdError(f"{what} has {len(value)} characters; at most {MAX_ID_LENGTH} fit")
 
 
 def as_utc(moment: datetime) -> datetime:

@@ -85,7 +85,7 @@ class Vectorizer:
         self._store = store
         self._embedder = embedder
         self._native = embedder if isinstance(embedder, _NativeAsync) else None
-        self._tells_coverage = isinstance(embedder, _WithCoverage)
+        self._reader = embedder if isinstance(embedder, _WithCoverage) else None
         self._cache = VectorCache(cache_entries)
         self.renew()
         renew_in_child(self)
@@ -234,10 +234,10 @@ class Vectorizer:
         Raises:
             EmbedderError: The embedder failed.
         """
-        if not self._tells_coverage:
+        if self._reader is None:
             return 1.0
         with failures_named("tell what it can read"):
-            return min(max(float(coverage(self._embedder, text)), 0.0), 1.0)
+            return min(max(float(self._reader.coverage(text)), 0.0), 1.0)
 
     def clear(self) -> None:
         """Drop the vectors in memory; for after a deletion."""

@@ -8,16 +8,14 @@ separated from its results.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A hit with its neighbours: the positions `first` to `last`, both included."""
 
     hit: int
@@ -41,14 +39,16 @@ def expand(
         before: How many neighbours before the hit, at least 0.
         after: How many neighbours after the hit, at least 0.
     """
-    windows = []
-    for hit in hits:
-        # bisect works on arrays too and is faster than np.searchsorted for a handful of hits.
-        thread = bisect_right(starts, hit)
-        begin = int(starts[thread - 1])
-        end = int(starts[thread]) if thread < len(starts) else n
-        windows.append(Window(hit, max(begin, hit - before), min(end - 1, hit + after)))
-    return windows
+    if not hits:
+        return []
+    bounds = np.asarray(starts)
+    following = bounds.searchsorted(hits, side="right")
+    begins = bounds[following - 1].tolist()
+    ends = [int(bounds[thread]) if thread < len(bounds) else n for thread in following.tolist()]
+    return [
+        Window(hit, max(begin, hit - before), min(end - 1, hit + after))
+        for hit, begin, end in zip(hits, begins, ends, strict=True)
+    ]
 
 
 def merge(windows: Iterable[Window]) -> list[int]:

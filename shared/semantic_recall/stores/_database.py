@@ -8,23 +8,26 @@ import random
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import exc
-from sqlalchemy.pool import Pool
+from sqlalchemy.pool import Pool, PoolProxiedConnection
 
 from semantic_recall.errors import StoreClosedError, StoreError
 from semantic_recall.stores._backend import Backend
 from semantic_recall.stores._statements import Transaction
 
 _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
-_INHERITED: list[Pool] = []
+_INHERITED: list[Pool | deque[PoolProxiedConnection]] = []
 """In a forked child, the connections of the parent. They are kept, because the garbage collector
 would close them: closing SQLite's last connection of a process may remove the write-ahead log,
 and closing PostgreSQL's ends the parent's session."""
 
+_SPARE = 8
+"""How many idle connections are kept at hand: the pool's bookkeeping takes longer than a read."""
 _ATTEMPTS = 10
 _FIRST_PAUSE = 0.002
 
@@ -76,6 +79,9 @@ class Database:
         self._backend = backend
         self._errors: tuple[type[Exception], ...] = (exc.SQLAlchemyError, *backend.errors)
         self._pool = backend.pool()
+        # A pool with an upper limit must get its connections back, for somebody may wait for one.
+        self._spare: deque[PoolProxiedConnection] = deque()
+        self._keeps_spare = backend.in_process
         self._lock = threading.Lock()
         self._closed = False
         _OPEN.add(self)
@@ -124,6 +130,7 @@ class Database:
         """Release every connection; closing twice is fine."""
         with self._lock:
             self._closed = True
+        self._drop_spare()
         self._pool.dispose()
 
     def after_fork(self) -> None:
@@ -131,7 +138,8 @@ class Database:
 
         The lock may have been held by a thread that does not exist in the child.
         """
-        _INHERITED.append(self._pool)
+        _INHERITED.extend((self._spare, self._pool))
+        self._spare = deque()
         self._pool = self._pool.recreate()
         self._lock = threading.Lock()
 
@@ -145,11 +153,11 @@ class Database:
         """Lend a connection; the one place where driver errors become ours."""
         if self._closed:
             raise StoreClosedError(f"the message store {self.name} is closed")
-        ending = lost = False
+        ending = lost = clean = False
         connection = None
         pool = self._pool
         try:
-            connection = pool.connect()
+            connection = self._borrowed(pool)
             with self._backend.batch(connection.dbapi_connection, batch and bool(begin)) as cursor:
                 for statement in begin:
                     cursor.execute(statement)
@@ -157,6 +165,7 @@ class Database:
                 ending = True
                 if begin:
                     cursor.execute("ROLLBACK" if reads else "COMMIT")
+            clean = True
         except self._errors as error:
             if self._closed:
                 raise StoreClosedError(f"the message store {self.name} is closed") from error
@@ -172,8 +181,29 @@ class Database:
             if connection is not None:
                 if self._closed or lost:
                     connection.invalidate()
+                elif clean and self._keeps_spare:
+                    self._keep(connection)
                 else:
                     connection.close()  # to the pool, which rolls back what was not committed
+
+    def _borrowed(self, pool: Pool) -> PoolProxiedConnection:
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return pool.connect()
+
+    def _keep(self, connection: PoolProxiedConnection) -> None:
+        if len(self._spare) >= _SPARE:
+            connection.close()
+            return
+        self._spare.append(connection)
+        if self._closed:  # meanwhile
+            self._drop_spare()
+
+    def _drop_spare(self) -> None:
+        while self._spare:
+            with suppress(IndexError):  # another thread does the same
+                self._spare.pop().close()
 
     def _renew(self, pool: Pool) -> None:
         """Leave a pool behind whose idle connections are as dead as the one that was used."""
