@@ -24,8 +24,12 @@ BULK_BATCH = 512
 EMBEDDING_BATCH = 256
 QUIET_SECONDS = 0.1
 """How long nothing must be stored before the thread takes its turn ..."""
-LAG_SECONDS = 1.0
-"""... and how long it lets itself be put off by that."""
+QUIET_SECONDS_PER_MESSAGE = 0.001
+"""... and how much longer for each message stored last, as more of an import will come ..."""
+MOST_QUIET_SECONDS = 2.0
+"""... up to so long in all. Writing to Chroma beside an import halves its speed."""
+LAG_PER_QUIET = 10.0
+"""How many times as long it lets itself be put off by that."""
 POLL_SECONDS = 2.0
 """How often it looks for what other processes have stored, and for retries that became due."""
 FIRST_RETRY_SECONDS = 0.5
@@ -65,6 +69,7 @@ class IndexWorker:
         self._turn = threading.Lock()  # whoever holds it embeds and writes
         self._signal = threading.Event()
         self._woken_at = 0.0
+        self._quiet = QUIET_SECONDS
         self._wanted = False
         self._failures = 0
         self._retry_at = 0.0
@@ -79,8 +84,14 @@ class IndexWorker:
         """The index, if it is open."""
         return self._owned.index
 
-    def wake(self) -> None:
-        """Start the thread if need be, and tell it that there may be work."""
+    def wake(self, messages: int = 0) -> None:
+        """Start the thread if need be, and tell it that there may be work.
+
+        Args:
+            messages: How many were just stored together.
+        """
+        quiet = QUIET_SECONDS + QUIET_SECONDS_PER_MESSAGE * messages
+        self._quiet = min(quiet, MOST_QUIET_SECONDS)
         self._woken_at = time.monotonic()
         self._signal.set()
         if self._thread is None and not self._closing:
@@ -176,11 +187,12 @@ class IndexWorker:
 
     def _wait_for_quiet(self) -> None:
         began = time.monotonic()
-        while not self._closing and time.monotonic() - began < LAG_SECONDS:
-            left = self._woken_at + QUIET_SECONDS - time.monotonic()
-            if left <= 0:
+        while not self._closing:
+            now = time.monotonic()
+            left = self._woken_at + self._quiet - now
+            if left <= 0 or now - began >= LAG_PER_QUIET * self._quiet:
                 return
-            time.sleep(left)
+            time.sleep(min(left, QUIET_SECONDS))  # not longer, or closing would wait for it
 
     def _attempt(self) -> float:
         """Do one batch of everything; returns the seconds until the next attempt."""

@@ -50,9 +50,13 @@ class Indexer:
         # The thread knows only the worker, so that it does not keep the indexer alive.
         weakref.finalize(self, self._worker.abandon).atexit = False
 
-    def wake(self) -> None:
-        """Tell the thread that there may be work; cheap, from any thread."""
-        self._worker.wake()
+    def wake(self, messages: int = 0) -> None:
+        """Tell the thread that there may be work; cheap, from any thread.
+
+        Args:
+            messages: How many were just stored together: after many it waits for more.
+        """
+        self._worker.wake(messages)
 
     def flush(
         self, timeout: float | None = None, *, bulk: bool = False, embed: bool = True

@@ -49,11 +49,6 @@ _GROUPED: Pattern[str] = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?\Z")
 _DIGIT: Pattern[str] = re.compile(r"\d")
 _NOT: Pattern[str] = re.compile(r"n['’]t\Z", re.IGNORECASE)
 
-# Chunk -> the hashes of its terms. Plain dict operations are atomic; when it is full it starts
-# anew, which costs a few microseconds per word and needs no lock (a lock held during a fork would
-# hang the child).
-_hashes: dict[str, tuple[int, ...]] = {}
-
 
 class _Stemmers(threading.local):
     """Snowball stemmers of one thread: a stemmer has state and must not be shared."""
@@ -79,6 +74,25 @@ QUESTION = crc32(b"?")
 _QUESTION_MARKS: Pattern[str] = re.compile("[?？؟\u037e]")
 
 
+class _Hashes(dict[str, tuple[int, ...]]):
+    """Chunk to the hashes of its terms, worked out where they are missing.
+
+    A dict's operations are atomic; when it is full it starts anew, which costs a few microseconds
+    per word and needs no lock (a lock held during a fork would hang the child).
+    """
+
+    def __missing__(self, chunk: str) -> tuple[int, ...]:
+        hashes = tuple(map(_crc, _expand(chunk)))
+        if len(chunk) <= _CACHED_WORD:
+            if len(self) >= _CACHE_ENTRIES:
+                self.clear()
+            self[chunk] = hashes
+        return hashes
+
+
+_hashes = _Hashes()
+
+
 def tokenize(text: str) -> list[str]:
     """Return the search terms of a text in text order, with repetitions.
 
@@ -99,19 +113,9 @@ def hash_terms(terms: Iterable[str]) -> NDArray[np.uint32]:
 
 def text_terms(text: str) -> NDArray[np.uint32]:
     """Return the hashed search terms of a text, equal to `hash_terms(tokenize(text))`."""
-    found: list[int] = []
-    for chunk in _chunks(text):
-        hashes = _hashes.get(chunk)
-        if hashes is None:
-            hashes = tuple(map(_crc, _expand(chunk)))
-            if len(chunk) <= _CACHED_WORD:
-                if len(_hashes) >= _CACHE_ENTRIES:
-                    _hashes.clear()
-                _hashes[chunk] = hashes
-        found += hashes
-        if len(found) >= MAX_TERMS:
-            break
-    return np.array(found[:MAX_TERMS], dtype=np.uint32)
+    # No loop of our own: every word of every message comes through here.
+    found = itertools.chain.from_iterable(map(_hashes.__getitem__, _chunks(text)))
+    return np.fromiter(itertools.islice(found, MAX_TERMS), dtype=np.uint32)
 
 
 def message_terms(text: str) -> NDArray[np.uint32]:

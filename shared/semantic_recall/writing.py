@@ -53,7 +53,7 @@ class Writer:
             told(kept)
             if pending and self._vectorizer is not None and not background:
                 self._vectorizer.embed(pending, strict=strict)
-        self._indexer.wake()
+        self._indexer.wake(len(kept))
         return kept
 
     async def aremember(
@@ -81,7 +81,7 @@ class Writer:
             told(kept)
             if pending:
                 await vectorizer.aembed(pending, strict=strict)
-        self._indexer.wake()
+        self._indexer.wake(len(kept))
         return kept
 
     def _telling(self, background: bool) -> AbstractContextManager[Told[Sequence[Message]]]:

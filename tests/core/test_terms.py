@@ -91,7 +91,7 @@ def test_ten_megabytes_take_bounded_time_and_terms(text: str) -> None:
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "_hashes", {})
+    monkeypatch.setattr(terms, "_hashes", terms._Hashes())
     monkeypatch.setattr(terms, "_CACHE_ENTRIES", 10)
     for number in range(100):
         text_terms(f"word{number}")
