@@ -21,7 +21,7 @@ from semantic_recall.protocols import Embedder, MessageStore
 from semantic_recall.records import MessageVectors, PendingMessage
 from semantic_recall.telemetry import Telemetry
 from semantic_recall.types import Vector
-from semantic_recall.vector_cache import VectorCache
+from semantic_recall.vector_cache import Key, VectorCache
 from semantic_recall.vector_space import checked_vector, checked_vectors
 
 _TEXTS_PER_CALL = 1_024
@@ -175,6 +175,7 @@ class EmbeddingWork:
         space = self._embedder.space
         usable = checked_vectors(vectors, space.dimensions)
         made: list[MessageVectors] = []
+        kept: dict[Key, NDArray[np.float32]] = {}
         end = 0
         for text in missing:
             start, end = end, end + len(text.chunks)
@@ -189,8 +190,9 @@ class EmbeddingWork:
                 problems.append(error)
                 self._warn(len(text.items), error)
                 continue
-            self._cache.put((space.name, "document", name), matrix)
-            made.extend(MessageVectors(item.key, name, matrix) for item in text.items)
+            kept[space.name, "document", name] = matrix
+            made.extend([MessageVectors(item.key, name, matrix) for item in text.items])
+        self._cache.put_all(kept)
         return made
 
     def _postpone(
@@ -209,16 +211,16 @@ class EmbeddingWork:
 
     def _find(self, digests: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """Return the vectors that are known, from memory or the store."""
-        found: dict[bytes, NDArray[np.float32]] = {}
-        for name in digests:
-            cached = self._cache.get((self._embedder.space.name, "document", name))
-            if cached is not None:
-                found[name] = cached
+        space = self._embedder.space
+        cached = self._cache.get_all([(space.name, "document", name) for name in digests])
+        found = {name: vectors for (_, _, name), vectors in cached.items()}
         unknown = [name for name in digests if name not in found]
         if unknown:
-            for name, vectors in self._store.find_vectors(self._embedder.space, unknown).items():
-                self._cache.put((self._embedder.space.name, "document", name), vectors)
-                found[name] = vectors
+            stored = self._store.find_vectors(space, unknown)
+            self._cache.put_all(
+                {(space.name, "document", name): vectors for name, vectors in stored.items()}
+            )
+            found.update(stored)
         return found
 
     def _warn(self, messages: int, error: EmbedderError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -48,26 +49,35 @@ class VectorCache:
 
     def get(self, key: Key) -> NDArray[np.float32] | None:
         """Return what `put` was given, shape (chunks, dimensions), read-only."""
+        return self.get_all([key]).get(key)
+
+    def get_all(self, keys: Sequence[Key]) -> dict[Key, NDArray[np.float32]]:
+        """Return what `put` was given for each key that it has, read-only."""
         with self._lock:
-            vectors = self._entries.get(key)
-            if vectors is None:
-                self.misses += 1
-            else:
-                self.hits += 1
-                self._entries.move_to_end(key)
-            return vectors
+            entries = self._entries
+            found = {key: entries[key] for key in keys if key in entries}
+            for key in found:
+                entries.move_to_end(key)
+            self.hits += len(found)
+            self.misses += len(keys) - len(found)
+            return found
 
     def put(self, key: Key, vectors: NDArray[np.float32]) -> None:
         """Keep vectors, shape (chunks, dimensions), and make them read-only."""
-        vectors.flags.writeable = False
-        if len(vectors) > self._capacity:
-            return
+        self.put_all({key: vectors})
+
+    def put_all(self, items: Mapping[Key, NDArray[np.float32]]) -> None:
+        """Keep many, in this order."""
         with self._lock:
-            replaced = self._entries.pop(key, None)
-            if replaced is not None:
-                self._vectors -= len(replaced)
-            self._entries[key] = vectors
-            self._vectors += len(vectors)
+            for key, vectors in items.items():
+                vectors.flags.writeable = False
+                if len(vectors) > self._capacity:
+                    continue
+                replaced = self._entries.pop(key, None)
+                if replaced is not None:
+                    self._vectors -= len(replaced)
+                self._entries[key] = vectors
+                self._vectors += len(vectors)
             while self._vectors > self._capacity:
                 _, dropped = self._entries.popitem(last=False)
                 self._vectors -= len(dropped)
