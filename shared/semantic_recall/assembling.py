@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
+import numpy as np
+from numpy.typing import NDArray
+
 from semantic_recall.searching import NOT_IN_SCOPE, Found
 from semantic_recall.types import Message, MessageRange, RecalledMessage
 from semantic_recall.windows import Window, expand, fit, merge
@@ -58,15 +61,15 @@ def assembled(
     dropped = dict(found.dropped)
     hits = set(found.hits)
     scores, dense, lexical = (
-        values[plan.positions].tolist() for values in (found.scores, found.dense, found.lexical)
+        _finite(values[plan.positions]) for values in (found.scores, found.dense, found.lexical)
     )
     recalled = {
         position: RecalledMessage(
             message=messages[key],
             is_hit=position in hits,
-            score=_finite(scores[place]),
-            dense=_finite(dense[place]),
-            lexical=_finite(lexical[place]),
+            score=scores[place],
+            dense=dense[place],
+            lexical=lexical[place],
         )
         for place, (position, key) in enumerate(zip(plan.positions, plan.keys, strict=True))
         if key in messages
@@ -104,6 +107,6 @@ def chronological(messages: Sequence[RecalledMessage]) -> list[RecalledMessage]:
     return [recalled for _, recalled in ordered]
 
 
-def _finite(value: float) -> float | None:
-    """Return a score, or None where there is none (NaN, or -inf: not searched)."""
-    return value if math.isfinite(value) else None
+def _finite(values: NDArray[np.float32]) -> list[float | None]:
+    """Return scores, None where there is none (NaN, or -inf: not searched)."""
+    return [value if -math.inf < value < math.inf else None for value in values.tolist()]

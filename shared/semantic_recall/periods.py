@@ -142,7 +142,7 @@ class Asked(NamedTuple):
 def time_asked_about(query: str) -> Asked | None:
     """Return the past time that a query names; None when it names none, or a time to come."""
     query = query[:_LONGEST].lower()
-    if not any(hint in query for hint in _HINTS) or _FUTURE.search(query):
+    if not any(map(query.__contains__, _HINTS)) or _FUTURE.search(query):
         return None
     return _relative(query) or _date(query)
 
