@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -258,3 +259,15 @@ def test_a_copy_of_the_file_is_a_store(path: Path) -> None:
     shutil.copy(path, path.with_name("copy.sqlite3"))
     with SQLMessageStore.open(path.with_name("copy.sqlite3")) as store:
         assert [message.id for message in store.history(T1)] == ["1"]
+
+
+def test_a_file_that_another_process_begins_just_now_is_waited_for(path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    # A new file is no write-ahead log yet, and to make it one SQLite waits for no such lock.
+    other.execute("BEGIN IMMEDIATE")
+    leaving = threading.Timer(0.3, other.execute, ("ROLLBACK",))
+    leaving.start()
+    with SQLMessageStore.open(path) as store:
+        assert store.size()["messages"] == 0
+    leaving.join()
+    other.close()

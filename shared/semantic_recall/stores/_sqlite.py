@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -154,8 +156,8 @@ def _connect(path: str) -> sqlite3.Connection:
 
 def _set_up(connection: sqlite3.Connection) -> None:
     cursor = connection.cursor()
+    _use_wal(cursor)
     for pragma in (
-        "journal_mode=WAL",
         "synchronous=FULL",
         "foreign_keys=OFF",
         "secure_delete=FAST",
@@ -164,3 +166,19 @@ def _set_up(connection: sqlite3.Connection) -> None:
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _use_wal(cursor: sqlite3.Cursor) -> None:
+    """Turn the write-ahead log on, which for a new file means to write to it.
+
+    Where another process does the same just then, SQLite gives up without waiting for it.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(random.random() * 0.02)  # noqa: S311 - so that they do not meet again
