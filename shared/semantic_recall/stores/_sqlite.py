@@ -181,4 +181,4 @@ def _use_wal(cursor: sqlite3.Cursor) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
-        time.sleep(random.random() * 0.02)  # noqa: S311 - so that they do not meet again
+        time.sleep(random.random() * 0.02)  # at random, or they meet again
