@@ -12,16 +12,12 @@ from benchmarks._bm25 import bm25
 from benchmarks._locomo import Question, Sample
 from semantic_recall.context import Layout, Words, context_bm25
 from semantic_recall.cues import role_asked_about
+from semantic_recall.lending import best_of_many
 from semantic_recall.periods import microseconds, time_asked_about
 from semantic_recall.postings import Postings
+from semantic_recall.priors import favour, prior_scores, wordless_change
 from semantic_recall.protocols import Embedder
-from semantic_recall.ranking import (
-    DEFAULT_WEIGHTS,
-    RankingWeights,
-    best_of_many,
-    favour,
-    prior_scores,
-)
+from semantic_recall.ranking import DEFAULT_WEIGHTS, RankingWeights
 from semantic_recall.terms import QUESTION, message_terms, text_terms
 from semantic_recall.vectorizer import coverage
 
@@ -85,6 +81,10 @@ class SampleIndex:
             marked = time.marks(self._times, datetime.now(timezone.utc))
             prior = favour(prior, marked, weights.period)
         return prior
+
+    def wordless(self, weights: RankingWeights = DEFAULT_WEIGHTS) -> Floats:
+        """Return what is added to `prior` where words do not count."""
+        return wordless_change(self.starts, self._questions, weights=weights)
 
     def better_neighbour(self, scores: Floats) -> Floats:
         """Return max(s[i-1], s[i+1]) inside the thread; a missing neighbour counts as 0."""

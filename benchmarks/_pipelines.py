@@ -28,6 +28,7 @@ _ABOUT = {
     "dense": "vectors",
     "little": "a floor for what words found",
     "enough": "a look at whether words found anything",
+    "before": "the meaning of the message before",
     "thread": "the thread's best",
     "answer": "answers after questions",
     "question": "questions count less",
@@ -88,6 +89,7 @@ def weighted(
         whole=words.whole,
         understood=index.understood(question),
         prior=index.prior(question, weights),
+        wordless=index.wordless(weights),
         weights=weights,
     )
 

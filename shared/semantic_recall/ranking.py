@@ -11,16 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from semantic_recall.lending import FEW, thread_best, with_previous
+
 _NEVER = np.float32(-np.inf)
 _TINY = 1e-30  # 1 / smaller ones is too large for single precision
-_LAST_PLACES = np.array([1, 2, 3])
-_FEW = 500  # up to so many messages a loop over threads is quicker than array operations
-_ONE, _SHIFT = np.uint64(1), np.uint64(32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """The weights of `hybrid_scores` and `prior_scores`.
+    """The weights of `hybrid_scores` and of `priors`.
 
     Chosen on conversations with labelled evidence (LoCoMo's, companion chats in English and
     Chinese, the tuning half of `benchmarks/own`); what helps only one of them was left out, and
@@ -35,12 +34,19 @@ class RankingWeights:
     enough: float = 0.35
     """From here on they have their whole weight. Paraphrases stay below (median in `benchmarks/own`
     .17, other questions .35 to .67): in Chinese and Korean e5 finds 17 of 20 first, 11 without."""
+    before: float = 0.35
+    """How much of the cosine of the message before it a message adds where words do not count, as
+    an answer follows what it answers. Of 49 questions of `benchmarks/own` that share no word with
+    their evidence 33 and 42 (WordLlama, e5) have it in 1,000 tokens; 28 and 38 without. From 0.3 to
+    0.5 it is within two questions there and half a point elsewhere."""
     thread: float = 0.2
     """How much of the mean of its thread's three best a message adds, in resource scope."""
     answer: float = 0.1
-    """What a message gains when the one before it in the thread asks something."""
+    """What a message gains, where words count, when the one before it in the thread asks something:
+    without words it hears that one's meaning (the same 49, in e5's five best: 27; with both 21)."""
     question: float = 0.05
-    """What a message that asks something loses."""
+    """What a message that asks something loses; twice that where words do not count, as questions
+    resemble a query by being questions (27 as above, once: 22)."""
     period: float = 0.2
     """What a message gains from the time that the query names. Evidence in 500 tokens, LoCoMo's 94
     questions with a time: .894, .759 without; in the five best, 10 of `benchmarks/own`: .8, .5."""
@@ -61,6 +67,7 @@ def hybrid_scores(
     whole: float = 0.0,
     understood: float = 1.0,
     prior: NDArray[np.float32] | None = None,
+    wordless: NDArray[np.float32] | None = None,
     weights: RankingWeights = DEFAULT_WEIGHTS,
 ) -> NDArray[np.float32]:
     """Score messages by meaning, words and thread.
@@ -68,8 +75,10 @@ def hybrid_scores(
     Both kinds of score are scaled to 0..1 over the searchable messages and mixed; for a message
     without a vector the words count alone. So the best by words has 1 even if all it shares with
     the query is a common word: words weigh less where it stays far below `whole`, and cosines less
-    the more of the query the embedder cannot read. With `across_threads` each adds a share of the
-    mean of its thread's three best (of all, in a thread with fewer); `prior` is added last.
+    the more of the query the embedder cannot read. The less words weigh, the more a message's
+    cosine hears that of the message before, as its words do in any case. With `across_threads`
+    each adds a share of the mean of its thread's three best (of all, in a thread with fewer);
+    `prior` is added last.
 
     Args:
         dense: (n,) cosine similarity to the query; NaN without a vector.
@@ -79,7 +88,8 @@ def hybrid_scores(
         across_threads: True when the scope is a resource.
         whole: What the query's words are worth together, in the unit of `lexical`; 0: not known.
         understood: Which share of the query the embedder can read, 0 to 1.
-        prior: (n,) from `prior_scores`; None for none.
+        prior: (n,) from `priors.prior_scores`; None for none.
+        wordless: (n,) from `priors.wordless_change`: what is added to it where words do not count.
         weights: The weights.
 
     Returns:
@@ -87,51 +97,29 @@ def hybrid_scores(
     """
     if not len(searchable):
         return np.zeros(0, dtype=np.float32)
-    scores = _mixed(dense, lexical, searchable, whole, understood, weights)
+    known = searchable & (dense == dense)  # NaN is not equal to itself
+    everywhere = bool(known.all())  # as in most scopes: no masks are needed
+    able = lexical if everywhere else lexical[searchable]
+    # What cannot be read cannot stand in for words.
+    doubt = _doubt(able, whole, weights) * understood
+    if doubt and not everywhere and not known.any():
+        doubt = 0.0  # nor can vectors that are not there
+    if doubt:
+        dense = with_previous(dense, starts, None if everywhere else known, weights.before * doubt)
+    weight = np.float32((1.0 - (1.0 - weights.dense) * (1.0 - doubt)) * understood)
+    if everywhere:
+        scores = _scaled(dense, weight) + _scaled(lexical, 1 - weight)
+    else:
+        scores = _mixed(dense, able, searchable, known, weight)
     if across_threads and weights.thread:
-        scores += np.float32(weights.thread) * _thread_best(scores, starts, searchable)
+        scores += np.float32(weights.thread) * thread_best(scores, starts, searchable)
     if prior is not None:
         scores += prior
+    if wordless is not None and doubt:
+        scores += np.float32(doubt) * wordless
     if not searchable.all():
         scores[~searchable] = _NEVER
     return scores
-
-
-def prior_scores(
-    starts: NDArray[np.int64],
-    questions: NDArray[np.bool_],
-    favoured: NDArray[np.bool_] | None = None,
-    *,
-    weights: RankingWeights = DEFAULT_WEIGHTS,
-) -> NDArray[np.float32]:
-    """Return what speaks for a message before its words are looked at.
-
-    A message that asks something seldom answers anything, the one after it often does; and a
-    query like "what did you suggest?" is about what the assistant said.
-
-    Args:
-        starts: (T,) the first position of each thread, ascending from 0.
-        questions: (n,) which messages ask something (`terms.QUESTION`).
-        favoured: (n,) which messages are of the role asked about; None when none is.
-        weights: The weights.
-
-    Returns:
-        (n,) float32.
-    """
-    asked = np.zeros(len(questions), dtype=np.bool_)
-    asked[1:] = questions[:-1]
-    asked[starts] = False
-    scores: NDArray[np.float32] = np.float32(weights.answer) * asked.astype(np.float32)
-    scores -= np.float32(weights.question) * questions
-    return scores if favoured is None else favour(scores, favoured, weights.role)
-
-
-def favour(
-    prior: NDArray[np.float32], favoured: NDArray[np.bool_], gain: float
-) -> NDArray[np.float32]:
-    """Return `prior` with what the favoured messages gain; a scope's own can be kept so."""
-    raised: NDArray[np.float32] = prior + np.float32(gain) * favoured
-    return raised
 
 
 def dense_scores(dense: NDArray[np.float32], searchable: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -183,26 +171,30 @@ def select(
     return chosen
 
 
+def _doubt(lexical: NDArray[np.float32], whole: float, weights: RankingWeights) -> float:
+    """Return how little the words tell, 0 to 1, by how much of the query the best covers."""
+    covered = float(lexical.max()) / whole if whole > 0 and len(lexical) else 1.0
+    low, high = weights.little, weights.enough
+    return 1.0 - max(covered - low, 0.0) / (high - low) if covered < high else 0.0
+
+
 def _mixed(
     dense: NDArray[np.float32],
-    lexical: NDArray[np.float32],
+    able: NDArray[np.float32],
     searchable: NDArray[np.bool_],
-    whole: float,
-    understood: float,
-    weights: RankingWeights,
+    known: NDArray[np.bool_],
+    weight: np.float32,
 ) -> NDArray[np.float32]:
-    """Return both kinds of score scaled and mixed, 0 where not searchable."""
-    known = searchable & (dense == dense)  # NaN is not equal to itself
-    everywhere = known.all()  # as in most scopes: no masks are needed
-    able = lexical if everywhere else lexical[searchable]
-    covered = float(able.max()) / whole if whole > 0 and len(able) else 1.0
-    low, high = weights.little, weights.enough
-    trust = max(covered - low, 0.0) / (high - low) if covered < high else 1.0
-    trust = 1.0 - (1.0 - trust) * understood  # what cannot be read cannot stand in for words
-    weight = np.float32((1.0 - (1.0 - weights.dense) * trust) * understood)
-    if everywhere:
-        return _scaled(dense, weight) + _scaled(lexical, 1 - weight)
-    words = np.zeros(len(lexical), np.float32)
+    """Return both kinds of score scaled and mixed, 0 where not searchable.
+
+    Args:
+        dense: (n,) cosines.
+        able: BM25 of the searchable messages.
+        searchable: (n,) what can be a hit.
+        known: (n,) which of them have a vector.
+        weight: The weight of `dense`.
+    """
+    words = np.zeros(len(dense), np.float32)
     words[searchable] = _scaled(able, np.float32(1))
     # What still waits for its vector is judged by its words as if its vector agreed.
     meaning: NDArray[np.float32] = weight * words
@@ -222,54 +214,6 @@ def _scaled(values: NDArray[np.float32], to: np.float32) -> NDArray[np.float32]:
     return np.full(len(values), to * (high > 0), dtype=np.float32)
 
 
-def _thread_best(
-    scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_]
-) -> NDArray[np.float32]:
-    """Return for each message the mean of its thread's three best searchable scores, else 0."""
-    ends = np.append(starts[1:], len(scores))
-    best = best_of_few if len(scores) <= _FEW else best_of_many
-    return np.repeat(best(scores, starts, ends, searchable), ends - starts)
-
-
-def best_of_few(
-    scores: NDArray[np.float32],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    searchable: NDArray[np.bool_],
-) -> NDArray[np.float32]:
-    """Return the mean of each thread's three best; for few messages, as most scopes have."""
-    values = np.where(searchable, scores, _NEVER).tolist()
-    means = []
-    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        best = [value for value in sorted(values[begin:end])[-3:] if value >= 0]
-        means.append(sum(best) / len(best) if best else 0.0)
-    return np.array(means, np.float32)
-
-
-def best_of_many(
-    scores: NDArray[np.float32],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    searchable: NDArray[np.bool_],
-) -> NDArray[np.float32]:
-    """Return the same without a loop over threads.
-
-    The bits of a float >= 0, read as a whole number, are in the order of the floats: thread and
-    score make one number, so a single plain sort orders every thread.
-    """
-    ranks = scores.view(np.uint32).astype(np.uint64) + _ONE
-    ranks[~searchable] = 0
-    ranks |= np.repeat(np.arange(len(starts), dtype=np.uint64) << _SHIFT, ends - starts)
-    ranks.sort()
-    places = ends[:, None] - _LAST_PLACES
-    bits = ranks[np.maximum(places, 0)].astype(np.uint32)
-    there = (places >= starts[:, None]) & (bits > 0)
-    best = np.where(there, (bits - np.uint32(1)).view(np.float32), np.float32(0.0))
-    mean = best.sum(axis=1) / np.maximum(there.sum(axis=1), 1).astype(np.float32)
-    result: NDArray[np.float32] = mean.astype(np.float32, copy=False)
-    return result
-
-
 def _ranked(
     scores: NDArray[np.float32],
     candidates: NDArray[np.int64],
@@ -277,7 +221,7 @@ def _ranked(
     recency: NDArray[np.int64],
 ) -> list[int]:
     """Return the best `reach` candidates and those that tie with the last of them, in order."""
-    if max(reach, _FEW) < len(candidates):
+    if max(reach, FEW) < len(candidates):
         values = scores[candidates]
         cut = np.partition(values, len(values) - reach)[len(values) - reach]
         candidates = candidates[values >= cut]

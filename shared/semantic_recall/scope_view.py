@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from semantic_recall.context import Layout, Words, context_bm25
 from semantic_recall.periods import Asked
-from semantic_recall.ranking import DEFAULT_WEIGHTS, favour, prior_scores
+from semantic_recall.priors import favour, prior_scores, wordless_change
+from semantic_recall.ranking import DEFAULT_WEIGHTS
 from semantic_recall.records import ScopeRows
 from semantic_recall.segments import Segment, compacted, segment_of
 from semantic_recall.terms import QUESTION
@@ -51,7 +52,9 @@ class ScopeView:
     order: NDArray[np.int64]
     """(n,) the slot of each position."""
     prior: NDArray[np.float32]
-    """(n,) what speaks for each message whatever is asked, see `ranking.prior_scores`."""
+    """(n,) what speaks for each message whatever is asked, see `priors.prior_scores`."""
+    wordless: NDArray[np.float32]
+    """(n,) what is added to it where words do not count, see `priors.wordless_change`."""
     lengths: NDArray[np.float32]
     """(n,) terms of each message, by slot."""
     layout: Layout
@@ -182,7 +185,8 @@ class ScopeView:
         """Bytes held by the arrays."""
         arrays = (
             self.keys, self.threads, self.created_at, self.searchable, self.digests, self.roles,
-            self.repeated, self.starts, self.order, self.prior, self.lengths, self.has_vector,
+            self.repeated, self.starts, self.order, self.prior, self.wordless, self.lengths,
+            self.has_vector,
         )  # fmt: skip
         own = sum(array.nbytes for array in arrays) + self.layout.nbytes
         return own + sum(segment.nbytes for segment in self.segments)
@@ -237,6 +241,7 @@ def _arranged(
     breaks = np.flatnonzero(threads[1:] != threads[:-1]) + 1
     starts = np.concatenate((np.zeros(min(len(keys), 1), np.int64), breaks)).astype(np.int64)
     asking = [segment.postings.rows_with(QUESTION) for segment in segments]
+    questions = _marked(len(keys), np.concatenate(asking))[order]
     return ScopeView(
         version=version,
         keys=keys[order],
@@ -249,7 +254,8 @@ def _arranged(
         role_names=role_names,
         starts=starts,
         order=order,
-        prior=prior_scores(starts, _marked(len(keys), np.concatenate(asking))[order]),
+        prior=prior_scores(starts, questions),
+        wordless=wordless_change(starts, questions),
         lengths=lengths,
         layout=Layout.of(lengths, order, starts),
         has_vector=has_vector,

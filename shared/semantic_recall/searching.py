@@ -152,6 +152,7 @@ class Searcher:
                 whole=words.whole,
                 understood=query.understood,
                 prior=view.prior_for(query.role, query.time),
+                wordless=view.wordless,
             )
         excluded = self._excluded(scope, view, query, options, thread)
         matching = None

@@ -121,7 +121,7 @@ def text_terms(text: str) -> NDArray[np.uint32]:
 def message_terms(text: str) -> NDArray[np.uint32]:
     """Return `text_terms`, and `QUESTION` at the end if a question mark stands in the text.
 
-    What is stored for a message: `ranking.prior_scores` wants to know what is a question. A query
+    What is stored for a message: `priors.prior_scores` wants to know what is a question. A query
     is searched by `text_terms`, so that it does not find every question.
     """
     terms = text_terms(text)

@@ -13,8 +13,9 @@ from semantic_recall.context import Layout, context_bm25
 from semantic_recall.cues import role_asked_about
 from semantic_recall.embedders import embedder_named
 from semantic_recall.postings import Postings
+from semantic_recall.priors import prior_scores, wordless_change
 from semantic_recall.protocols import Embedder
-from semantic_recall.ranking import hybrid_scores, prior_scores, select
+from semantic_recall.ranking import hybrid_scores, select
 from semantic_recall.terms import QUESTION, message_terms, text_terms
 from semantic_recall.vectorizer import coverage
 
@@ -55,6 +56,7 @@ def ranks(language: str, embedder: Embedder | None, *, one_thread: bool) -> list
             whole=words.whole,
             understood=1.0 if embedder is None else coverage(embedder, question),
             prior=prior_scores(starts, asks, favoured),
+            wordless=wordless_change(starts, asks),
         )
         ranking = select(scores, everything, n, digests=None, recency=all_positions)
         found.append(ranking.index(position))

@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from semantic_recall.ranking import (
-    RankingWeights,
-    best_of_few,
-    best_of_many,
-    dense_scores,
-    hybrid_scores,
-    prior_scores,
-    select,
-)
+from semantic_recall.lending import best_of_few, best_of_many, with_previous
+from semantic_recall.priors import prior_scores, wordless_change
+from semantic_recall.ranking import RankingWeights, dense_scores, hybrid_scores, select
 
 Floats = NDArray[np.float32]
 NAN = float("nan")
@@ -138,8 +132,10 @@ def test_the_prior_favours_answers_and_the_role_asked_about() -> None:
     user = np.array([True, False, True, False, False])
     favoured = prior_scores(starts, asks, user, weights=weights)
     assert favoured.tolist() == [-0.5, 4, -0.5, 0, -1]
-    nothing = prior_scores(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_))
-    assert nothing.tolist() == []
+    change = wordless_change(starts, asks, weights=weights)
+    assert change.tolist() == [-1, -4, -1, 0, -1]  # no gain for answers, twice for questions
+    nowhere = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_))
+    assert prior_scores(*nowhere).tolist() == wordless_change(*nowhere).tolist() == []
 
 
 @given(conversations())
@@ -252,8 +248,46 @@ def test_words_that_cover_little_of_the_query_leave_it_to_the_vectors() -> None:
 def test_without_vectors_the_words_decide_however_few_they_are() -> None:
     nothing = floats(NAN, NAN, NAN)
     arrays = (nothing, floats(0.0, 0.2, 0.1), np.array([0, 1, 2]), yes(3))
-    scores = hybrid_scores(*arrays, across_threads=False, whole=100.0)
+    scores = hybrid_scores(*arrays, across_threads=False, whole=100.0, wordless=floats(-1, -1, 0))
     assert scores.tolist() == pytest.approx([0.0, 1.0, 0.5])
+
+
+def test_a_value_hears_the_one_before_it_in_its_thread() -> None:
+    values, starts = floats(1, 2, 4, 8), np.array([0, 3])
+    heard = with_previous(values, starts, None, 0.5)
+    # The first of a thread hears itself: 1 + 1/2, 2 + 1/2, 4 + 2/2, 8 + 8/2.
+    assert heard.tolist() == [1.5, 2.5, 5.0, 12.0]
+    assert values.tolist() == [1, 2, 4, 8]
+    partly = with_previous(values, starts, np.array([True, False, True, True]), 0.5)
+    assert partly[[0, 2, 3]].tolist() == [1.5, 6.0, 12.0]
+    assert np.isnan(partly[1])
+    assert with_previous(floats(3), np.array([0]), None, 0.5).tolist() == [4.5]
+
+
+def test_where_words_tell_little_a_cosine_hears_the_one_before() -> None:
+    arrays = (floats(0.9, 0.1, 0.2, 0.3), floats(0, 0, 1, 0), np.array([0, 3]), yes(4))
+    weights = RankingWeights(little=0.25, enough=0.75, before=0.5, thread=0.0)
+
+    def scores(whole: float, dense: Floats = arrays[0]) -> list[float]:
+        found: list[float] = hybrid_scores(
+            dense,
+            *arrays[1:],
+            across_threads=True,
+            whole=whole,
+            wordless=floats(0, 0, -1, 0),
+            weights=weights,
+        ).tolist()
+        return found
+
+    # Words count: each cosine for itself, (0.9, 0.1, 0.2, 0.3) scaled and halved.
+    assert scores(1.0) == pytest.approx([0.5, 0.0, 0.5625, 0.125])
+    # They do not: 0.9 x 1.5, 0.1 + 0.9 / 2, 0.2 + 0.1 / 2 and 0.3 x 1.5 are scaled.
+    assert scores(1e9) == pytest.approx([1.0, 0.3 / 1.1, -1.0, 0.2 / 1.1])
+    # Half: a quarter of the one before; 3/4 of (1.125, 0.325, 0.225, 0.375) scaled, 1/4 words.
+    assert scores(2.0) == pytest.approx([0.75, 0.75 / 9, 0.25 - 0.5, 0.125])
+    # One without a vector lends nothing: 0.9 x 1.5, (none), 0.2 x 1.5, 0.3 x 1.5.
+    missing = scores(1e9, floats(0.9, NAN, 0.2, 0.3))
+    assert missing == pytest.approx([1.0, 0.0, -1.0, 1 / 7])
 
 
 def test_differences_too_small_to_divide_by_are_none() -> None:
