@@ -51,7 +51,9 @@ def thread_best(
     scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_]
 ) -> NDArray[np.float32]:
     """Return for each message the mean of its thread's three best searchable scores, else 0."""
-    ends = np.append(starts[1:], len(scores))
+    ends = np.empty_like(starts)
+    ends[:-1] = starts[1:]
+    ends[-1:] = len(scores)
     best = best_of_few if len(scores) <= FEW else best_of_many
     return np.repeat(best(scores, starts, ends, searchable), ends - starts)
 

@@ -117,7 +117,7 @@ def hybrid_scores(
         scores += prior
     if wordless is not None and doubt:
         scores += np.float32(doubt) * wordless
-    if not searchable.all():
+    if not everywhere:
         scores[~searchable] = _NEVER
     return scores
 
