@@ -37,7 +37,13 @@ def is_database_url(path: str) -> bool:
     return _URL.match(path) is not None
 
 
-def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | None) -> Parts:
+def parts(
+    path: str | Path,
+    embedder: Embedder | str | None,
+    index_name: str | None,
+    *,
+    index_process: bool,
+) -> Parts:
     """Return the parts of the memory in a folder, which is created if it is missing.
 
     Or of the memory in a PostgreSQL database, if `path` is its URL (postgresql://...).
@@ -52,10 +58,13 @@ def parts(path: str | Path, embedder: Embedder | str | None, index_name: str | N
     if isinstance(path, str) and is_database_url(path):
         return _in_postgresql(path, embedder)
     # Absolute, so that it stays the same folder when the process changes its directory.
-    return _in_folder(Path(path).absolute(), embedder, index_name or DEFAULT_INDEX_NAME)
+    folder = Path(path).absolute()
+    return _in_folder(folder, embedder, index_name or DEFAULT_INDEX_NAME, index_process)
 
 
-def _in_folder(folder: Path, embedder: Embedder | None, index_name: str) -> Parts:
+def _in_folder(
+    folder: Path, embedder: Embedder | None, index_name: str, index_process: bool
+) -> Parts:
     # The drivers are loaded here, when a memory is opened, to keep the import quick.
     from semantic_recall.stores.sql import SQLMessageStore  # noqa: PLC0415
 
@@ -67,13 +76,21 @@ def _in_folder(folder: Path, embedder: Embedder | None, index_name: str) -> Part
     shards = int(store.setting("index_shards", str(DEFAULT_SHARDS)))
 
     def open_index() -> VectorIndex:
+        keep = [info.space for info in store.spaces()]
+        if index_process:
+            from semantic_recall.indexes.process import (  # noqa: PLC0415
+                ProcessVectorIndex,
+                can_start_processes,
+            )
+
+            if can_start_processes():
+                return ProcessVectorIndex(
+                    folder / INDEX_FOLDER, shards=shards, prefix=index_name, keep=keep
+                )
         from semantic_recall.indexes.chroma import ChromaVectorIndex  # noqa: PLC0415
 
         return ChromaVectorIndex.embedded(
-            folder / INDEX_FOLDER,
-            shards=shards,
-            prefix=index_name,
-            keep=[info.space for info in store.spaces()],
+            folder / INDEX_FOLDER, shards=shards, prefix=index_name, keep=keep
         )
 
     return Parts(store, open_index, embedder)

@@ -42,10 +42,15 @@ class OwnedIndex:
 
     def renew(self) -> None:
         """Begin without an index; in a forked child, without touching the parent's."""
-        self.index: VectorIndex | None = None
+        self._index: VectorIndex | None = None
         self.retry_at = 0.0
         """When an index that another process owns is to be tried again."""
         self._locked = False
+
+    @property
+    def index(self) -> VectorIndex | None:
+        """The index, if it is open and not lost."""
+        return None if getattr(self._index, "lost", False) else self._index
 
     @property
     def can_open(self) -> bool:
@@ -60,6 +65,7 @@ class OwnedIndex:
         """
         if self.index is not None or self._open_index is None:
             return self.index
+        self.close()  # what is left of one that was lost
         try:
             with IMPORTING:
                 index = self._open_index()
@@ -80,7 +86,7 @@ class OwnedIndex:
         except BaseException:
             index.close()
             raise
-        self.index = index
+        self._index = index
         # Registered after the index's own exit handlers, so it runs before them.
         atexit.register(self._at_exit)
         return index
@@ -102,7 +108,7 @@ class OwnedIndex:
     def close(self) -> None:
         """Close the index if it is open; a failure is logged."""
         self.forget_exit()
-        index, self.index = self.index, None
+        index, self._index = self._index, None
         if index is not None:
             try:
                 index.close()

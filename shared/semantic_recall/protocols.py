@@ -224,7 +224,8 @@ class VectorIndex(Protocol):
     """A derived index of vectors for scopes that are too large to search exactly.
 
     Every method is safe to call from many threads and raises `VectorIndexError` when it fails.
-    Everything in the index can be lost: it is rebuilt from the store.
+    Everything in the index can be lost: it is rebuilt from the store. An index may also have
+    `lost: bool`, true once it is of no use any more; it is then closed and opened anew.
     """
 
     def upsert(self, space: VectorSpace, records: Sequence[VectorRecord], /) -> None:
@@ -264,9 +265,8 @@ class VectorIndex(Protocol):
 class Embedder(Protocol):
     """Turns texts into vectors. Must be safe to call from many threads.
 
-    An embedder may also have coroutine methods `aembed_documents` and `aembed_query` (see
-    `AsyncEmbedder`); they are awaited by the async methods of `SemanticRecall`. And it may have
-    `coverage(text) -> float`, the share of a text that it can read, see `vectorizer.coverage`.
+    An embedder may also have the coroutine methods of `AsyncEmbedder`, which the async methods of
+    `SemanticRecall` await; and `coverage(text) -> float`, the share of a text that it can read.
     """
 
     @property

@@ -65,7 +65,8 @@ class SemanticRecall(Turns):
             StoreError: The database cannot be opened.
             ConfigurationError: An option is wrong, or an extra is not installed.
         """
-        parts = opening.parts(path, embedder, index_name)
+        settings = settings or Settings()
+        parts = opening.parts(path, embedder, index_name, index_process=settings.index_process)
         wanted = (options or RecallOptions()).replace(**overrides)
         try:
             return cls(parts.store, parts.index, parts.embedder, wanted, settings)

@@ -37,6 +37,10 @@ class Settings:
     """Scopes of up to this many messages are searched exactly; 0 always asks the vector index."""
     cache_bytes: int = 256 * 2**20
     """How much memory the vectors and terms of hot scopes may take."""
+    index_process: bool = False
+    """Run the Chroma of a folder in a process of its own: for services with an event loop, which
+    its writes would stop for 20 to 40 ms each, and so that a crash of its native code ends only
+    that process. Without effect for other indexes, and where there is no Python to start."""
     embed_roles: frozenset[str] = frozenset({"user", "assistant"})
     """Messages with these roles are embedded and searched."""
     timeout: float = 5.0

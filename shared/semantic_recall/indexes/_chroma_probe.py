@@ -6,12 +6,13 @@ right, can make it read where there is no memory (chroma #7238, #6949, #6979).
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 from itertools import count
 from pathlib import Path
+
+from semantic_recall.indexes._interpreter import command, environment
 
 SECONDS = 300.0
 """How long reading may take; a process that hangs would hang the application."""
@@ -32,16 +33,16 @@ def probe(path: Path) -> str | None:
     Nobody may have the folder open. What else goes wrong there is no evidence: it raises an error
     in this process too, where it is dealt with.
     """
-    # In a frozen or embedding application that is another program, which must not be started.
-    if not Path(sys.executable or "").name.lower().startswith(("python", "pypy")):
+    run = command(__name__, str(path))
+    if run is None:
         return None
     try:
         code = subprocess.run(
-            [sys.executable, "-m", __name__, str(path)],
+            run,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env=environment(),
             timeout=SECONDS,
             check=False,
         ).returncode

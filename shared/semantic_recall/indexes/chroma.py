@@ -21,6 +21,7 @@ import numpy as np
 from chromadb.api import ClientAPI
 from chromadb.api.client import Client
 from chromadb.api.models.Collection import Collection
+from typing_extensions import Self
 
 from semantic_recall.errors import VectorIndexError
 from semantic_recall.indexes import _chroma_names as names
@@ -97,7 +98,7 @@ class ChromaVectorIndex:
         shards: int = 16,
         prefix: str = "memory",
         keep: Container[VectorSpace] | None = None,
-    ) -> ChromaVectorIndex:
+    ) -> Self:
         """Open or create an index in a folder, which this process then owns.
 
         A folder with missing, torn or damaged files is emptied, with a warning. If `keep` is
