@@ -96,6 +96,16 @@ class TestTheChildEnds:
         index.close()
         ChromaVectorIndex.embedded(path).close()
 
+    def test_hangs_while_it_is_closed(self, path: Path) -> None:
+        """An application that ends does not wait for it."""
+        index = ProcessVectorIndex(path, timeout=1.0)
+        os.kill(child_of(index), signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(VectorIndexError, match="did not answer 'close' within 1 s"):
+            index.close()
+        assert time.monotonic() - began < 10
+        ChromaVectorIndex.embedded(path).close()
+
     @needs_proc
     def test_ends_with_the_index(self, path: Path) -> None:
         index = ProcessVectorIndex(path)

@@ -22,7 +22,9 @@ from semantic_recall.types import Hit, Scope, Vector, VectorRecord, VectorSpace
 CALL_SECONDS = 300.0
 """How long a call may take before the process counts as hung ..."""
 LONG_SECONDS = 3600.0
-"""... and one that may read or write everything: opening, `drop`, `scrub` and `close`."""
+"""... and one that may read or write everything: opening, `drop` and `scrub`."""
+CLOSE_SECONDS = 30.0
+"""How long closing may take. The process is killed then, which loses nothing: the store has it."""
 
 
 def can_start_processes() -> bool:
@@ -43,8 +45,8 @@ class ProcessVectorIndex:
         prefix: Begins the names of the collections.
         keep: What an index has written in the folder for any other space is removed; None: keep
             all.
-        timeout: Seconds that a call may take before the child is killed; opening, `drop`, `scrub`
-            and `close` may take an hour.
+        timeout: Seconds that a call may take before the child is killed; opening, `drop` and
+            `scrub` may take an hour, `close` at most 30.
 
     Raises:
         IndexLockedError: Another process owns the folder; raised at once.
@@ -107,13 +109,17 @@ class ProcessVectorIndex:
         self._call("scrub", seconds=LONG_SECONDS)
 
     def close(self) -> None:
-        """Close the index and end the child; closing twice is fine."""
+        """Close the index and end the child; closing twice is fine.
+
+        Raises:
+            VectorIndexError: The child did not close it in time and was killed.
+        """
         if os.getpid() != self._process or self._closed:
             return
         self._closed = True
         try:
             if not self.lost:
-                self._child.call("close", seconds=LONG_SECONDS)
+                self._child.call("close", seconds=min(self._timeout, CLOSE_SECONDS))
         finally:
             self._end()
 
