@@ -33,7 +33,7 @@ USERS = 64
 TURNS = int(os.environ.get("RECALL_LOAD_TURNS", "200"))
 TICK = 0.005
 STALL = 0.05
-"""By how much one tick in 200 may be late on a machine that does nothing else."""
+"""By how much one tick in a hundred may be late on a machine that does nothing else."""
 
 
 class Turn(BaseModel):
@@ -164,5 +164,5 @@ async def test_64_users_at_once(tmp_path: Path) -> None:
     )
     # A call that blocks the loop would stop it for the whole of a write or of an opening.
     slow = max(slow, slowness())
-    assert np.mean(np.array(stalls) > STALL * slow) <= 0.005
+    assert np.mean(np.array(stalls) > STALL * slow) <= 0.01
     assert max(stalls) < max(0.5, STALL * 5 * slow)
