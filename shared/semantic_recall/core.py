@@ -280,8 +280,7 @@ class RecallCore:
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until everything stored is embedded and indexed; False when time ran out.
 
-        What the embedder refused is tried once more and not waited for; what the vector index of
-        another process has to catch up on is left to that process.
+        What the embedder refuses is tried once more; the index of another process is left to that.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._vectorizer is not None:

@@ -6,11 +6,19 @@ import atexit
 import logging
 import time
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from semantic_recall.errors import IndexLockedError, SemanticRecallError, VectorIndexError
 from semantic_recall.forks import IMPORTING
 from semantic_recall.protocols import MessageStore, VectorIndex
 from semantic_recall.types import VectorSpace
+
+
+@runtime_checkable
+class _CanBeLost(Protocol):
+    @property
+    def lost(self) -> bool: ...
+
 
 LOCKED_SECONDS = 5.0
 """How often owning an index is tried that another process owns."""
@@ -50,7 +58,8 @@ class OwnedIndex:
     @property
     def index(self) -> VectorIndex | None:
         """The index, if it is open and not lost."""
-        return None if getattr(self._index, "lost", False) else self._index
+        index = self._index
+        return None if isinstance(index, _CanBeLost) and index.lost else index
 
     @property
     def can_open(self) -> bool:

@@ -1,9 +1,8 @@
 """A vector index in Chroma: embedded in a folder (the default), on a server, or in Chroma Cloud.
 
-The vectors of a space lie in `shards` collections; a resource (or a thread without one) lies
-whole in one of them, chosen by a hash. A filtered search costs as much as the whole collection
-is large, so the shards make it that many times cheaper. The metadata of a vector is its resource
-and its thread and nothing else; no text is given to Chroma.
+The vectors of a space lie in `shards` collections; a resource (or a thread without one) is whole
+in one of them, chosen by a hash. A filtered search costs as much as the whole collection is large:
+with shards that much less. The metadata of a vector is its resource and thread; Chroma has no text.
 """
 
 from __future__ import annotations
