@@ -38,7 +38,8 @@ def role_asked_about(query: str) -> Literal["user", "assistant"] | None:
     I install it?" asks for advice and gives no cue.
     """
     query = query[:_LONGEST].lower()  # patterns that ignore case take four times as long
-    if any(pattern.search(query) for pattern in _OF_ASSISTANT):
+    english, chinese = _OF_ASSISTANT
+    if english.search(query) or (not query.isascii() and chinese.search(query)):
         return "assistant"
     if _OF_USER.search(query) and not _ADVICE.search(query):
         return "user"

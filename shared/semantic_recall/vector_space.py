@@ -22,14 +22,10 @@ def checked_vector(value: object, dimensions: int) -> Vector:
         InvalidVectorError: It is no vector of that length, has NaN or infinity, or its length
             is too small (zeros) or too large for a cosine in single precision.
     """
-    with np.errstate(all="ignore"):  # what overflows is refused below
-        try:
-            vector: Vector = np.asarray(value, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise InvalidVectorError(f"not a vector of numbers: {error}") from error
-        if vector.shape != (dimensions,):
-            raise InvalidVectorError(f"a vector of shape {vector.shape}, not ({dimensions},)")
-        squared = float(vector @ vector)
+    vector = _single(value)
+    if vector.shape != (dimensions,):
+        raise InvalidVectorError(f"a vector of shape {vector.shape}, not ({dimensions},)")
+    squared = float(np.vdot(vector, vector))  # which, unlike `@`, overflows without a warning
     if not _TINY < squared < np.inf:
         if not np.isfinite(vector).all():
             problem = "NaN or infinity"
@@ -37,6 +33,16 @@ def checked_vector(value: object, dimensions: int) -> Vector:
             problem = "only zeros" if squared <= _TINY else "too large numbers"
         raise InvalidVectorError(f"a vector with {problem}")
     return vector
+
+
+def _single(value: object) -> NDArray[np.float32]:
+    if isinstance(value, np.ndarray) and value.dtype == np.float32:
+        return value
+    with np.errstate(all="ignore"):  # what overflows is refused later
+        try:
+            return np.asarray(value, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise InvalidVectorError(f"not a vector of numbers: {error}") from error
 
 
 def checked_vectors(values: Sequence[object], dimensions: int) -> NDArray[np.float32] | None:
