@@ -226,7 +226,7 @@ class Turns:
         for peer, remote in list(self._running):
             if only is None or peer.name in only:
                 value = self._call(peer, remote, method, *arguments(peer))
-                if into and value is not None:
+                if into and value not in (None, []):  # with one user none is cold after the first
                     self._results[peer.name][into] = as_figure(value)
 
     def _call(self, peer: Peer, remote: Remote, method: str, *arguments: object) -> Any:  # noqa: ANN401

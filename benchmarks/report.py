@@ -51,7 +51,7 @@ def render(quality: Mapping[str, Any] | None, speed: Mapping[str, Any] | None, n
         speed: What `speed.py` wrote.
         notes: The hand-written part.
     """
-    lines = [_HEADER.format(minutes=30)]
+    lines = [_HEADER.format(minutes=80)]
     if quality:
         lines += _quality(quality)
     if speed:

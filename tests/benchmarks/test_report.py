@@ -70,6 +70,20 @@ def test_every_subject_is_measured_or_says_why_not(speed: dict[str, Any]) -> Non
     assert subjects["missing"]["stopped"].startswith("not run: No module named")
 
 
+def test_one_user_is_not_cold_twice(tmp_path: Path) -> None:
+    measured = measure(
+        Corpus("one scope of 60", 60, 1),
+        (OURS,),
+        Budget(60),
+        folder=tmp_path / "corpus",
+        url=None,
+        index=False,
+    )
+    figures = measured["subjects"][OURS.name]
+    assert figures["recall"]["p50"] > 0
+    assert "recall_cold" not in figures
+
+
 def test_the_page_has_the_figures(
     found: dict[str, Any], speed: dict[str, Any], tmp_path: Path
 ) -> None:
