@@ -181,7 +181,7 @@ class Database:
             if connection is not None:
                 if self._closed or lost:
                     connection.invalidate()
-                elif clean and self._keeps_spare:
+                elif clean and self._keeps_spare and pool is self._pool:  # not forked meanwhile
                     self._keep(connection)
                 else:
                     connection.close()  # to the pool, which rolls back what was not committed
