@@ -53,7 +53,8 @@ class Writer:
             told(kept)
             if pending and self._vectorizer is not None and not background:
                 self._vectorizer.embed(pending, strict=strict)
-        self._indexer.wake(len(kept))
+        # Only the index can wait for more of an import: vectors that are left to it cannot.
+        self._indexer.wake(0 if background else len(kept))
         return kept
 
     async def aremember(
