@@ -44,6 +44,11 @@ class MemoEmbedder:
         """The longest text it reads whole."""
         return self._inner.max_characters
 
+    @property
+    def immediate(self) -> bool:
+        """It is a dictionary, or is as good as one for what is measured."""
+        return True
+
     def coverage(self, text: str, /) -> float:
         """Return which share of a text it can read, 0 to 1."""
         return coverage(self._inner, text) if self._tells_coverage else 1.0

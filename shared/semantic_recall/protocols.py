@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.records import (
+    Embedded,
     IndexOperation,
     MessageRecord,
     MessageVectors,
@@ -44,12 +45,14 @@ class MessageStore(Protocol):
     the database fails and `StoreClosedError` after `close`.
     """
 
-    def add(self, records: Sequence[MessageRecord], /) -> list[Stored]:
+    def add(
+        self, records: Sequence[MessageRecord], embedded: Embedded | None = None, /
+    ) -> list[Stored]:
         """Store messages in order; the same id again (in its thread) replaces in place.
 
         A replaced message keeps its key; if its digest changed, its vectors are removed. Of the
-        same id twice in one call the last wins. SEARCHABLE messages without vectors in a known
-        space become pending in that space. Returns one item per record, in order.
+        same id twice in one call the last wins. A SEARCHABLE message that changed gets what
+        `embedded` has for it, and becomes pending in every other space. Returns one per record.
         """
         ...
 
@@ -140,10 +143,7 @@ class MessageStore(Protocol):
     def pending(
         self, space: VectorSpace, /, *, limit: int, due_only: bool = True
     ) -> list[PendingMessage]:
-        """Return messages that wait for vectors, oldest first.
-
-        With `due_only` not those that failed and whose time to be tried again has not come.
-        """
+        """Return what waits for vectors, oldest first; `due_only`: not what is postponed still."""
         ...
 
     def postpone(self, space: VectorSpace, keys: Sequence[int], /, *, seconds: float) -> None:
@@ -239,10 +239,7 @@ class VectorIndex(Protocol):
     def search(
         self, space: VectorSpace, vector: Vector, scope: Scope, /, *, top_k: int
     ) -> list[Hit]:
-        """Return the nearest vectors of the scope, best first, by cosine similarity.
-
-        The scope filters before `top_k` is counted.
-        """
+        """Return the nearest vectors by cosine, best first; the scope filters before `top_k`."""
         ...
 
     def ids(self, space: VectorSpace, /) -> Iterator[str]:
@@ -266,7 +263,8 @@ class Embedder(Protocol):
     """Turns texts into vectors. Must be safe to call from many threads.
 
     An embedder may also have the coroutine methods of `AsyncEmbedder`, which the async methods of
-    `SemanticRecall` await; and `coverage(text) -> float`, the share of a text that it can read.
+    `SemanticRecall` await; `coverage(text) -> float`, the share of a text that it can read; and
+    `immediate: bool`, true while texts take it less time than a commit: they are embedded first.
     """
 
     @property

@@ -7,7 +7,7 @@ of insertion and never used twice. Inside a thread the order of keys is the orde
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
@@ -48,6 +48,17 @@ class Stored:
     key: int
     changed: bool
     """True when the message is new or its digest or part differs from what was stored."""
+    embedded: bool = False
+    """True when it changed and its vectors came with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors of texts, to be stored together with the messages that have these texts."""
+
+    space: VectorSpace
+    vectors: Mapping[bytes, NDArray[np.float32]]
+    """Digest to vectors, shape (chunks, dimensions), at least one chunk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,10 @@ from semantic_recall.embedding_work import (
     resume,
 )
 from semantic_recall.forks import renew_in_child
+from semantic_recall.immediate import embed_at_once
 from semantic_recall.indexed_text import digest
 from semantic_recall.protocols import Embedder, MessageStore
-from semantic_recall.records import MessageVectors, PendingMessage
+from semantic_recall.records import Embedded, MessageRecord, MessageVectors, PendingMessage
 from semantic_recall.telemetry import LookUps, Telemetry
 from semantic_recall.types import Vector, VectorSpace
 from semantic_recall.vector_cache import Key, VectorCache
@@ -177,6 +178,10 @@ class Vectorizer:
                 answer = await _awaited(self._native, step)
                 step = await asyncio.to_thread(resume, work, answer)
             return step
+
+    def embed_at_once(self, records: Sequence[MessageRecord], /) -> Embedded | None:
+        """Return vectors to store together with the messages, see `immediate.embed_at_once`."""
+        return embed_at_once(records, self._embedder, self._cache)
 
     def embed_pending(self, limit: int, *, due_only: bool = True) -> int:
         """Embed up to `limit` pending messages, oldest first; for a background worker.

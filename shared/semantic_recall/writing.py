@@ -1,4 +1,7 @@
-"""Remembering: commit first, embed second, index in the background."""
+"""Remembering: commit first, embed second, index in the background.
+
+Where the embedder is faster than the second commit would be, vectors are committed with the texts.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,9 @@ class Writer:
     ) -> list[Message]:
         """Commit the messages; then embed them here, or leave that to the background."""
         with self._telling(background) as told:
-            kept, pending = self._commit(messages, thread_id, resource_id)
+            kept, pending = self._commit(
+                messages, thread_id, resource_id, self._vectorizer if not background else None
+            )
             told(kept)
             if pending and self._vectorizer is not None and not background:
                 self._vectorizer.embed(pending, strict=strict)
@@ -94,6 +99,7 @@ class Writer:
         messages: Incoming | Iterable[Incoming],
         thread_id: str | None,
         resource_id: str | None,
+        at_once: Vectorizer | None = None,
     ) -> tuple[list[Message], list[PendingMessage]]:
         kept = as_messages(messages, thread_id=thread_id, resource_id=resource_id)
         if self._settings.before_store is not None:
@@ -101,11 +107,12 @@ class Writer:
         if not kept:
             return [], []
         records = [as_record(message, self._settings.embed_roles) for message in kept]
-        stored = self._store.add(records)
+        embedded = None if at_once is None else at_once.embed_at_once(records)
+        stored = self._store.add(records, embedded)
         # A dict: of the same message twice in one batch only the last is embedded.
         pending = {
             item.key: PendingMessage(item.key, record.digest, record.message, 0)
             for record, item in zip(records, stored, strict=True)
-            if item.changed and record.part is Part.SEARCHABLE
+            if item.changed and not item.embedded and record.part is Part.SEARCHABLE
         }
         return kept, list(pending.values())

@@ -34,6 +34,11 @@ class SharedModel(Generic[Model]):
                     model = self._model = self._load()
         return model
 
+    @property
+    def loaded(self) -> bool:
+        """Whether `get` need not load it."""
+        return self._model is not None
+
     def renew(self) -> None:
         """Begin with a lock that nobody holds; a model that is loaded stays."""
         self._lock = threading.Lock()

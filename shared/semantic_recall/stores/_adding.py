@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, insert, select, update
 
-from semantic_recall.records import MessageRecord, Part, Stored
+from semantic_recall.records import Embedded, MessageRecord, Part, Stored
 from semantic_recall.stores import _queues, _scopes
-from semantic_recall.stores._backend import Indexed
+from semantic_recall.stores._backend import Indexed, NewVectors
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import among, listed_pairs, paired
 from semantic_recall.stores._schema import messages, resources, terms, threads
+from semantic_recall.stores._spaces import space_key
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, to_json, to_microseconds
+from semantic_recall.stores._writing_vectors import Owned, check_shape, write_vectors
 
 TERM = np.dtype("<u4")
 
@@ -31,6 +33,7 @@ class _Change:
     """One message of the batch: what it becomes and what it was."""
 
     record: MessageRecord
+    thread: _scopes.ThreadId
     entry: _scopes.Entry
     key: int = 0
     old_digest: bytes | None = None
@@ -55,15 +58,22 @@ class Adding(UsesDatabase):
     """The part of the store that adds messages."""
 
     @retried
-    def add(self, records: Sequence[MessageRecord], /) -> list[Stored]:
+    def add(
+        self, records: Sequence[MessageRecord], embedded: Embedded | None = None, /
+    ) -> list[Stored]:
         """See `MessageStore.add`."""
         if not records:
             return []
+        if embedded is not None:
+            for vectors in embedded.vectors.values():
+                check_shape(vectors, embedded.space, "a text")
         with self._db.write() as tx:
-            return _add(tx, records, self._outbox)
+            return _add(tx, records, embedded, self._outbox)
 
 
-def _add(tx: Transaction, records: Sequence[MessageRecord], outbox: bool) -> list[Stored]:
+def _add(
+    tx: Transaction, records: Sequence[MessageRecord], embedded: Embedded | None, outbox: bool
+) -> list[Stored]:
     ids = [_scopes.thread_ids(r.message.resource_id, r.message.thread_id) for r in records]
     entries = _scopes.enter(tx, dict.fromkeys(ids))
     identities = [
@@ -73,7 +83,7 @@ def _add(tx: Transaction, records: Sequence[MessageRecord], outbox: bool) -> lis
     changes: dict[_Identity, _Change] = {}
     for identity, id, record in zip(identities, ids, records, strict=True):
         # A dict keeps the first place of a key: the last of the same id wins, where it first was.
-        changes[identity] = _Change(record, entries[id])
+        changes[identity] = _Change(record, id, entries[id])
     _look_up(tx, changes)
     _give_keys(tx, [change for change in changes.values() if change.is_new])
     done = list(changes.values())
@@ -81,8 +91,39 @@ def _add(tx: Transaction, records: Sequence[MessageRecord], outbox: bool) -> lis
     _write_terms(tx, done)
     _count(tx, done)
     _queues.drop_vectors(tx, [c.key for c in done if c.loses_vectors], outbox=outbox)
-    _queues.require(tx, [c.key for c in done if c.changed and c.record.part == Part.SEARCHABLE])
-    return [Stored(changes[identity].key, changes[identity].changed) for identity in identities]
+    unembedded = [c for c in done if c.changed and c.record.part == Part.SEARCHABLE]
+    written = _write_vectors(tx, unembedded, embedded, outbox)
+    _queues.require(tx, [c.key for c in unembedded], done=written)
+    keys_written = {key for key, _ in written}
+    return [
+        Stored(change.key, change.changed, change.key in keys_written)
+        for change in (changes[identity] for identity in identities)
+    ]
+
+
+def _write_vectors(
+    tx: Transaction, changes: Sequence[_Change], embedded: Embedded | None, outbox: bool
+) -> set[tuple[int, int]]:
+    """Write the vectors that came with the messages; returns (message, space) of each."""
+    space = None if embedded is None else space_key(tx, embedded.space)
+    if embedded is None or space is None:
+        return set()
+    known = embedded.vectors
+    rows = [
+        Owned(
+            NewVectors(
+                change.key,
+                change.entry.resource_key,
+                change.entry.thread_key,
+                known[change.record.digest],
+            ),
+            change.thread,
+        )
+        for change in changes
+        if change.record.digest in known
+    ]
+    write_vectors(tx, space, rows, replaced={}, outbox=outbox)
+    return {(row.vectors.key, space) for row in rows}
 
 
 _PAIRS, _JOINED = paired(messages.c.thread_key, messages.c.id, "pairs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -97,14 +97,15 @@ _SPACE_KEYS = Statement(select(spaces.c.key))
 _REQUIRE = insert_missing(pending, ("space_key", "key", "attempts", "due_at"))
 
 
-def require(tx: Transaction, keys: Sequence[int]) -> None:
-    """Make messages pending in every known space."""
+def require(tx: Transaction, keys: Sequence[int], *, done: Collection[tuple[int, int]]) -> None:
+    """Make messages pending in every known space but where (message, space) is done."""
     if not keys:
         return
     rows = [
         {"space_key": space_key, "key": key, "attempts": 0, "due_at": 0.0}
         for (space_key,) in tx.all(_SPACE_KEYS)
         for key in keys
+        if (key, space_key) not in done
     ]
     tx.many(_REQUIRE, rows)
 

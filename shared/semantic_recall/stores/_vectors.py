@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, select, update
 
-from semantic_recall.errors import StoreError
 from semantic_recall.records import IndexOperation, MessageVectors, Part, PendingMessage
-from semantic_recall.stores import _queues, _scopes
+from semantic_recall.stores import _scopes
 from semantic_recall.stores._backend import NewVectors
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import among, one_per_message
@@ -31,6 +29,7 @@ from semantic_recall.stores._schema import (
 from semantic_recall.stores._spaces import require_space, space_key
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import unescape
+from semantic_recall.stores._writing_vectors import Owned, check_shape, write_vectors
 from semantic_recall.types import VectorSpace
 
 
@@ -42,7 +41,7 @@ class Vectors(UsesDatabase):
         """See `MessageStore.set_vectors`."""
         wanted = {item.key: item for item in vectors}
         for item in wanted.values():
-            _check_shape(item, space)
+            check_shape(item.vectors, space, f"message {item.key}")
         if not wanted:
             return 0
         with self._db.derive() as tx:
@@ -130,15 +129,6 @@ def _vectors_of(
     return found
 
 
-def _check_shape(item: MessageVectors, space: VectorSpace) -> None:
-    shape = item.vectors.shape
-    if len(shape) != 2 or shape[0] < 1 or shape[1] != space.dimensions:
-        raise StoreError(
-            f"the vectors of message {item.key} have shape {shape}; the space {space.name!r}"
-            f" takes (chunks, {space.dimensions}) with at least one chunk"
-        )
-
-
 _TARGETS = Statement(
     _scopes.with_ids(
         select(
@@ -186,24 +176,13 @@ def _set_vectors(
     old: dict[int, int] = dict(tx.all(_OLD_CHUNKS, space=space, keys=keys))
     if old:
         tx.run(_DELETE_OLD, space=space, keys=keys)
-    tx.backend.vector_rows.insert_vectors(
-        tx,
-        space,
-        [
-            NewVectors(key, owner, thread, wanted[key].vectors)
-            for key, _, owner, thread, *_ in targets
-        ],
-    )
     tx.run(_DONE, space=space, keys=keys)
     tx.many(_STAMP, [{"at": row[0], "stamp": versions[row[2]]} for row in targets])
-    written = {row[0]: len(wanted[row[0]].vectors) for row in targets}
-    if outbox:
-        changes = [
-            _queues.Change(space, key, max(written[key], old.get(key, 0)), *ids)
-            for key, _, _, _, *ids in targets
-        ]
-        _queues.push(tx, "upsert", changes)
-    _queues.count_vectors(tx, Counter({space: sum(written.values()) - sum(old.values())}))
+    rows = [
+        Owned(NewVectors(key, owner, thread, wanted[key].vectors), (resource_id, thread_id))
+        for key, _, owner, thread, resource_id, thread_id in targets
+    ]
+    write_vectors(tx, space, rows, replaced=old, outbox=outbox)
     return len(targets)
 
 

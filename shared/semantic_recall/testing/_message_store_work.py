@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
-from semantic_recall.errors import StoreClosedError, StoreError
+from semantic_recall.errors import StoreClosedError
 from semantic_recall.protocols import MessageStore
-from semantic_recall.records import MessageVectors, Part, vector_id
+from semantic_recall.records import Part, vector_id
 from semantic_recall.testing._message_store_data import (
     ANNA,
     OTHER_SPACE,
@@ -23,49 +22,11 @@ from semantic_recall.testing._message_store_data import (
     texts,
     vectors,
 )
-from semantic_recall.types import Scope, VectorSpace
+from semantic_recall.types import Scope
 
 
 class MessageStoreWork:
     """Tests of `MessageStore` that use the fixture `store` of `MessageStoreSuite`."""
-
-    # -- vectors --------------------------------------------------------------------------------
-    def test_late_vectors_are_skipped(self, store: MessageStore) -> None:
-        """Vectors in flight never bring back what was deleted, replaced or hidden meanwhile."""
-        store.add_space(SPACE, active=True)
-        gone, new, hidden, kept = put(store, *[record(str(n)) for n in range(4)])
-        store.delete(T1, ids=["0"])
-        put(store, record("1", "new text"), record("2", part=Part.HIDDEN))
-        late = [vectors(key) for key in (gone, new, hidden, kept, 999)]
-        assert store.set_vectors(SPACE, late) == 1
-        assert store.rows(T1, SPACE).vector_keys.tolist() == [kept]
-        assert [key for _, key, _, _ in queue(store)] == [kept]
-        assert store.size()["vectors"] == 1
-
-    def test_vectors_are_exact_and_replaced(self, store: MessageStore) -> None:
-        """Float32 in, the same float32 out; the second time replaces all chunks of the first."""
-        store.add_space(SPACE, active=True)
-        key = put(store, record("1"))[0]
-        store.set_vectors(SPACE, [vectors(key, chunks=3)])
-        odd = np.array([[0.1, -1e-30, 3e38, 0]], dtype=np.float32)
-        store.set_vectors(SPACE, [MessageVectors(key, digest("hello"), odd)])
-        assert store.rows(T1, SPACE).vectors.tobytes() == odd.tobytes()
-        found = store.find_vectors(SPACE, [digest("hello"), digest("x")])
-        assert found.keys() == {digest("hello")}
-        assert found[digest("hello")].tobytes() == odd.tobytes()
-        assert store.find_vectors(OTHER_SPACE, [digest("hello")]) == {}
-
-    def test_vectors_of_a_wrong_shape_are_refused(self, store: MessageStore) -> None:
-        """A wrong length, no chunk or an unknown space is an error, and nothing is stored."""
-        store.add_space(SPACE, active=True)
-        key = put(store, record("1"))[0]
-        for shape in ((1, 5), (0, 4), (4,)):
-            bad = MessageVectors(key, digest("hello"), np.ones(shape, dtype=np.float32))
-            with pytest.raises(StoreError):
-                store.set_vectors(SPACE, [bad])
-        with pytest.raises(StoreError):
-            store.set_vectors(VectorSpace("unknown", 4), [vectors(key)])
-        assert store.size()["vectors"] == 0
 
     # -- pending work ---------------------------------------------------------------------------
     def test_pending_until_vectors_come(self, store: MessageStore) -> None:

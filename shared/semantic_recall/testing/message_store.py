@@ -41,10 +41,11 @@ from semantic_recall.testing._message_store_data import (  # noqa: E402 - after 
     texts,
     vectors,
 )
+from semantic_recall.testing._message_store_vectors import MessageStoreVectors  # noqa: E402
 from semantic_recall.testing._message_store_work import MessageStoreWork  # noqa: E402
 
 
-class MessageStoreSuite(MessageStoreWork):
+class MessageStoreSuite(MessageStoreVectors, MessageStoreWork):
     """The contract of `MessageStore`; give it a fixture `store` with an empty one."""
 
     @pytest.fixture

@@ -1,0 +1,131 @@
+"""Tokens of words, put together, are the tokens of the text."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+from semantic_recall.embedders import _word_tokens
+from semantic_recall.embedders._word_tokens import WordTokens, splits_at_spaces
+
+OWN = Path(__file__).parents[2] / "benchmarks" / "own"
+HARD = (
+    "", " ", "  ", "a", " a", "a ", "a  b", " a b ", "a\nb c\td", "\n", "a \n b", "a\u00a0b c",
+    "</s>", "a </s> b", "x<s> y", "x <unk>y z", "if a < b then", "List<s>", "\u2581", "a \u2581b",
+    "a\u2581 b", "\u2581 \u2581", "a \u2581\u2581 b", "我对花生过敏 请记住", "내일 오후 세 시",
+    "👩‍👩‍👧 🎉 ok",
+    "e\u0301 \u0301 x", "a\0b \0", "\ufffd x", "\u200b \u200b", "2024-05-01 12:30 $5.00",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    spec = find_spec("wordllama")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0], "tokenizers")
+    tokenizer = Tokenizer.from_file(str(folder / "l2_supercat_tokenizer_config.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+class Whole:
+    """Tokenizes texts as a whole, and writes down which."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.asked: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        self.asked += texts
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+
+def assert_same(tokenizer: Tokenizer, texts: Sequence[str]) -> None:
+    expected = Whole(tokenizer)(texts)
+    words = WordTokens(Whole(tokenizer))
+    for _ in range(2):  # the second time from memory
+        for text, tokens, wanted in zip(texts, words.of(texts), expected, strict=True):
+            assert tokens == wanted, repr(text)
+
+
+def test_the_vocabulary_has_a_space_only_in_front() -> None:
+    """What `splits_at_spaces` builds on: no token reaches from one word into the next."""
+    spec = find_spec("wordllama")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0], "tokenizers")
+    model = json.loads((folder / "l2_supercat_tokenizer_config.json").read_text("utf-8"))["model"]
+    assert not [token for token in model["vocab"] if "\u2581" in token.lstrip("\u2581")]
+
+
+def test_hard_texts(tokenizer: Tokenizer) -> None:
+    assert_same(tokenizer, HARD)
+    assert_same(tokenizer, [f"user: {one} {other}" for one in HARD for other in HARD])
+
+
+def test_texts_of_chats(tokenizer: Tokenizer) -> None:
+    """Every line of the own set: English, Chinese, Korean, code, error messages."""
+    texts = [
+        line for path in sorted(OWN.rglob("*.txt")) for line in path.read_text("utf-8").splitlines()
+    ]
+    assert len(texts) > 500
+    assert_same(tokenizer, texts)
+
+
+def test_random_texts(tokenizer: Tokenizer) -> None:
+    chance = random.Random(7)
+    letters = "ab z<>/s\u2581\n\t.,1é我한\u0301👍"
+    texts = ["".join(chance.choices(letters, k=chance.randint(0, 30))) for _ in range(5_000)]
+    assert sum(map(splits_at_spaces, texts)) > 500
+    assert_same(tokenizer, texts)
+
+
+def test_no_word_is_tokenized_twice(tokenizer: Tokenizer) -> None:
+    whole = Whole(tokenizer)
+    words = WordTokens(whole)
+    words.of(["the cat and the dog", "the dog"])
+    assert sorted(whole.asked) == ["and", "cat", "dog", "the"]
+    words.of(["a dog", "the cat"])
+    assert whole.asked[4:] == ["a"]
+
+
+def test_long_words_and_many_words_are_not_kept(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_word_tokens, "_MOST_WORDS", 10)
+    whole = Whole(tokenizer)
+    words = WordTokens(whole)
+    words.of(["x" * 65, "y" * 64])
+    words.of(["x" * 65, "y" * 64])
+    assert whole.asked.count("x" * 65) == 2
+    assert whole.asked.count("y" * 64) == 1
+    words.of([" ".join(f"w{number}" for number in range(20))])
+    words.of(["y" * 64])
+    assert whole.asked.count("y" * 64) == 2
+
+
+def test_threads(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words are dropped and learnt by eight threads at once; every answer is right."""
+    monkeypatch.setattr(_word_tokens, "_MOST_WORDS", 20)
+    texts = [f"user: number {n} and {n % 7} of {n % 30}" for n in range(400)]
+    expected = Whole(tokenizer)(texts)
+    words = WordTokens(Whole(tokenizer))
+
+    def work(first: int) -> bool:
+        return all(
+            words.of(texts[at : at + 8]) == expected[at : at + 8]
+            for at in [*range(first, 400, 8), *range(0, first, 8)]
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(0, 400, 50)))
