@@ -24,6 +24,8 @@ class Plan:
     """Best hit first."""
     positions: list[int]
     """Ascending, without what the prompt already holds."""
+    places: NDArray[np.intp]
+    """`positions` again."""
     keys: list[int]
     """The store's keys of `positions`."""
 
@@ -37,7 +39,8 @@ def planned(found: Found, message_range: MessageRange) -> Plan:
     positions = merge(windows)
     if found.excluded is not None:
         positions = [position for position in positions if not found.excluded[position]]
-    return Plan(windows, positions, view.keys[positions].tolist())
+    places = np.array(positions, np.intp)
+    return Plan(windows, positions, places, view.keys[places].tolist())
 
 
 def assembled(
@@ -61,7 +64,7 @@ def assembled(
     dropped = dict(found.dropped)
     hits = set(found.hits)
     scores, dense, lexical = (
-        _finite(values[plan.positions]) for values in (found.scores, found.dense, found.lexical)
+        _finite(values[plan.places]) for values in (found.scores, found.dense, found.lexical)
     )
     recalled = {
         position: RecalledMessage(

@@ -68,8 +68,10 @@ def best_of_few(
     values = np.where(searchable, scores, _NEVER).tolist()
     means = []
     for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        best = [value for value in sorted(values[begin:end])[-3:] if value >= 0]
-        means.append(sum(best) / len(best) if best else 0.0)
+        best = sorted(values[begin:end])[-3:]
+        if best[0] < 0:  # not searchable
+            best = [value for value in best if value >= 0] or [0.0]
+        means.append(sum(best) / len(best))
     return np.array(means, np.float32)
 
 

@@ -68,6 +68,7 @@ def hybrid_scores(
     understood: float = 1.0,
     prior: NDArray[np.float32] | None = None,
     wordless: NDArray[np.float32] | None = None,
+    complete: bool = False,
     weights: RankingWeights = DEFAULT_WEIGHTS,
 ) -> NDArray[np.float32]:
     """Score messages by meaning, words and thread.
@@ -90,6 +91,7 @@ def hybrid_scores(
         understood: Which share of the query the embedder can read, 0 to 1.
         prior: (n,) from `priors.prior_scores`; None for none.
         wordless: (n,) from `priors.wordless_change`: what is added to it where words do not count.
+        complete: Everything is searchable and has a vector, which need not be looked at then.
         weights: The weights.
 
     Returns:
@@ -97,8 +99,8 @@ def hybrid_scores(
     """
     if not len(searchable):
         return np.zeros(0, dtype=np.float32)
-    known = searchable & (dense == dense)  # NaN is not equal to itself
-    everywhere = bool(known.all())  # as in most scopes: no masks are needed
+    known = searchable if complete else searchable & (dense == dense)  # NaN is not itself
+    everywhere = complete or bool(known.all())  # as in most scopes: no masks are needed
     able = lexical if everywhere else lexical[searchable]
     # What cannot be read cannot stand in for words.
     doubt = _doubt(able, whole, weights) * understood
@@ -129,39 +131,41 @@ def dense_scores(dense: NDArray[np.float32], searchable: NDArray[np.bool_]) -> N
 
 def select(
     scores: NDArray[np.float32],
-    eligible: NDArray[np.bool_],
+    eligible: NDArray[np.bool_] | None,
     top_k: int,
     *,
     digests: NDArray[np.int64] | None,
-    recency: NDArray[np.int64],
+    newest: NDArray[np.int64],
     repeated: NDArray[np.bool_] | None = None,
 ) -> list[int]:
     """Return the positions of the best messages, best first; of equal scores the newest first.
 
     Args:
         scores: (n,) NaN and -inf are never selected.
-        eligible: (n,) what may be selected.
+        eligible: (n,) what may be selected; None: everything, and all scores are finite.
         top_k: How many at most; 0 or less selects none.
         digests: (n,) equal for equal texts: of those only the newest eligible one counts, with
             its own score. None: every message counts.
-        recency: (n,) grows with the order of arrival (the messages' keys).
+        newest: (n,) the positions, the message that arrived last first.
         repeated: (n,) False where the digest is known to occur once, which saves a look; None
             when that is not known.
     """
-    candidates = np.flatnonzero(eligible & (scores > _NEVER))
     chosen: list[int] = []
     if top_k <= 0:
         return chosen
-    newest: dict[int, int] = {}
+    candidates = newest
+    if eligible is not None:
+        candidates = newest[(eligible & (scores > _NEVER))[newest]]
+    first: dict[int, int] = {}
     reach = top_k if digests is None else 2 * top_k + 8
     done = 0
     while done < len(candidates):
-        ranked = _ranked(scores, candidates, reach, recency)
+        ranked = _ranked(scores, candidates, reach)
         for position in ranked[done:]:
             if (
                 digests is None
                 or (repeated is not None and not repeated[position])
-                or _is_newest(position, candidates, digests, recency, newest)
+                or _is_newest(position, candidates, digests, first)
             ):
                 chosen.append(position)
                 if len(chosen) == top_k:
@@ -214,19 +218,17 @@ def _scaled(values: NDArray[np.float32], to: np.float32) -> NDArray[np.float32]:
     return np.full(len(values), to * (high > 0), dtype=np.float32)
 
 
-def _ranked(
-    scores: NDArray[np.float32],
-    candidates: NDArray[np.int64],
-    reach: int,
-    recency: NDArray[np.int64],
-) -> list[int]:
-    """Return the best `reach` candidates and those that tie with the last of them, in order."""
+def _ranked(scores: NDArray[np.float32], candidates: NDArray[np.int64], reach: int) -> list[int]:
+    """Return the best `reach` candidates and those that tie with the last of them, best first.
+
+    Equal ones stay in the order of `candidates`.
+    """
+    values = scores[candidates]
     if max(reach, FEW) < len(candidates):
-        values = scores[candidates]
         cut = np.partition(values, len(values) - reach)[len(values) - reach]
         candidates = candidates[values >= cut]
-    order = np.lexsort((-recency[candidates], -scores[candidates]))
-    ranked: list[int] = candidates[order].tolist()
+        values = scores[candidates]
+    ranked: list[int] = candidates[np.argsort(-values, kind="stable")].tolist()
     return ranked
 
 
@@ -234,11 +236,10 @@ def _is_newest(
     position: int,
     candidates: NDArray[np.int64],
     digests: NDArray[np.int64],
-    recency: NDArray[np.int64],
-    newest: dict[int, int],
+    first: dict[int, int],
 ) -> bool:
+    """Tell whether none of the candidates, which come newest first, repeats it later."""
     digest = int(digests[position])
-    if digest not in newest:
-        same = candidates[digests[candidates] == digest]
-        newest[digest] = int(same[np.argmax(recency[same])])
-    return newest[digest] == position
+    if digest not in first:
+        first[digest] = int(candidates[np.argmax(digests[candidates] == digest)])
+    return first[digest] == position

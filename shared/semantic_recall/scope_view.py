@@ -22,7 +22,7 @@ from semantic_recall.periods import Asked
 from semantic_recall.priors import favour, prior_scores, wordless_change
 from semantic_recall.ranking import DEFAULT_WEIGHTS
 from semantic_recall.records import ScopeRows
-from semantic_recall.segments import Segment, compacted, segment_of
+from semantic_recall.segments import Segment, compacted, one_row_each, only, segment_of
 from semantic_recall.terms import QUESTION
 from semantic_recall.types import Vector
 
@@ -49,6 +49,8 @@ class ScopeView:
     role_names: tuple[str, ...]
     starts: NDArray[np.int64]
     """(T,) position of each thread's first message."""
+    newest: NDArray[np.int64]
+    """(n,) the positions, the message that arrived last first."""
     order: NDArray[np.int64]
     """(n,) the slot of each position."""
     prior: NDArray[np.float32]
@@ -63,6 +65,9 @@ class ScopeView:
     """(n,) by slot."""
     segments: tuple[Segment, ...]
     """In order of arrival, each at least twice as large as the next: few, and cheap to grow."""
+    vector_rows: NDArray[np.int64] | None
+    """(n,) the vector of each position in the only segment, where all is searchable and has one
+    vector, as in most scopes: much need not be looked at then. Otherwise None."""
 
     @classmethod
     def build(cls, rows: ScopeRows) -> ScopeView:
@@ -94,7 +99,7 @@ class ScopeView:
         known = slots >= 0
         if known.any() and not self._unchanged(rows, slots, known):
             return None
-        fresh = _only(rows, ~known)
+        fresh = only(rows, ~known)
         count = len(self.keys)
         if len(fresh.keys) and count and fresh.keys[0] < self.keys.max():
             return None  # an older message became recallable: slots would not be in key order
@@ -147,8 +152,11 @@ class ScopeView:
 
     def dense(self, query: Vector) -> NDArray[np.float32]:
         """Return the cosine of each message to `query` (its best chunk), NaN without a vector."""
-        scores = np.full(len(self.keys), np.nan, np.float32)
         norm = math.sqrt(query @ query)
+        if self.vector_rows is not None and norm > 0:
+            cosines: NDArray[np.float32] = self.segments[0].vectors @ (query / np.float32(norm))
+            return cosines[self.vector_rows]
+        scores = np.full(len(self.keys), np.nan, np.float32)
         if norm > 0:
             unit = query / np.float32(norm)
             for segment in self.segments:
@@ -185,10 +193,10 @@ class ScopeView:
         """Bytes held by the arrays."""
         arrays = (
             self.keys, self.threads, self.created_at, self.searchable, self.digests, self.roles,
-            self.repeated, self.starts, self.order, self.prior, self.wordless, self.lengths,
-            self.has_vector,
+            self.repeated, self.starts, self.newest, self.order, self.prior, self.wordless,
+            self.lengths, self.has_vector, self.vector_rows,
         )  # fmt: skip
-        own = sum(array.nbytes for array in arrays) + self.layout.nbytes
+        own = sum(array.nbytes for array in arrays if array is not None) + self.layout.nbytes
         return own + sum(segment.nbytes for segment in self.segments)
 
     def _slots_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -242,6 +250,8 @@ def _arranged(
     starts = np.concatenate((np.zeros(min(len(keys), 1), np.int64), breaks)).astype(np.int64)
     asking = [segment.postings.rows_with(QUESTION) for segment in segments]
     questions = _marked(len(keys), np.concatenate(asking))[order]
+    positions = np.empty_like(order)
+    positions[order] = np.arange(len(order))
     return ScopeView(
         version=version,
         keys=keys[order],
@@ -253,6 +263,7 @@ def _arranged(
         roles=roles[order],
         role_names=role_names,
         starts=starts,
+        newest=positions[::-1].copy(),
         order=order,
         prior=prior_scores(starts, questions),
         wordless=wordless_change(starts, questions),
@@ -260,29 +271,7 @@ def _arranged(
         layout=Layout.of(lengths, order, starts),
         has_vector=has_vector,
         segments=segments,
-    )
-
-
-def _only(rows: ScopeRows, wanted: NDArray[np.bool_]) -> ScopeRows:
-    """Return the wanted rows, without vectors."""
-    if wanted.all():
-        chosen_terms = rows.terms
-        roles = rows.roles
-    else:
-        chosen_terms = rows.terms[np.repeat(wanted, rows.term_counts)]
-        roles = [role for role, is_wanted in zip(rows.roles, wanted, strict=True) if is_wanted]
-    return ScopeRows(
-        version=rows.version,
-        keys=rows.keys[wanted],
-        threads=rows.threads[wanted],
-        created_at=rows.created_at[wanted],
-        searchable=rows.searchable[wanted],
-        roles=roles,
-        digests=rows.digests[wanted],
-        terms=chosen_terms,
-        term_counts=rows.term_counts[wanted],
-        vector_keys=np.zeros(0, np.int64),
-        vectors=np.zeros((0, 0), np.float32),
+        vector_rows=one_row_each(segments, order) if searchable.all() else None,
     )
 
 

@@ -136,6 +136,7 @@ class Searcher:
         dropped: Mapping[str, int],
     ) -> Found:
         """Score a view and choose the hits; `dropped` is what was dropped on the way to it."""
+        complete = view.vector_rows is not None and query.vector is not None
         if query.vector is None:
             dense = np.full(len(view.keys), np.nan, np.float32)
         else:
@@ -153,6 +154,7 @@ class Searcher:
                 understood=query.understood,
                 prior=view.prior_for(query.role, query.time),
                 wordless=view.wordless,
+                complete=complete,
             )
         excluded = self._excluded(scope, view, query, options, thread)
         matching = None
@@ -164,10 +166,10 @@ class Searcher:
         )
         hits = select(
             scores,
-            eligible,
+            None if complete and eligible is view.searchable else eligible,
             options.top_k,
             digests=view.digests if options.ranking == "hybrid" else None,
-            recency=view.keys,
+            newest=view.newest,
             repeated=view.repeated,
         )
         return Found(

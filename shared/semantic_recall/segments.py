@@ -82,3 +82,42 @@ def compacted(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
 
 def _weight(segment: Segment) -> int:
     return max(segment.rows, len(segment.owners))
+
+
+def one_row_each(
+    segments: tuple[Segment, ...], order: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Return the vector of each position, if there is one segment with one for each message.
+
+    Args:
+        segments: Of a view.
+        order: (n,) the slot of each position.
+    """
+    if len(segments) != 1 or not segments[0].one_each or len(segments[0].owners) != len(order):
+        return None
+    rows = np.empty_like(order)
+    rows[segments[0].owners] = np.arange(len(order))
+    return rows[order]
+
+
+def only(rows: ScopeRows, wanted: NDArray[np.bool_]) -> ScopeRows:
+    """Return the wanted rows, without vectors."""
+    if wanted.all():
+        chosen_terms = rows.terms
+        roles = rows.roles
+    else:
+        chosen_terms = rows.terms[np.repeat(wanted, rows.term_counts)]
+        roles = [role for role, is_wanted in zip(rows.roles, wanted, strict=True) if is_wanted]
+    return ScopeRows(
+        version=rows.version,
+        keys=rows.keys[wanted],
+        threads=rows.threads[wanted],
+        created_at=rows.created_at[wanted],
+        searchable=rows.searchable[wanted],
+        roles=roles,
+        digests=rows.digests[wanted],
+        terms=chosen_terms,
+        term_counts=rows.term_counts[wanted],
+        vector_keys=np.zeros(0, np.int64),
+        vectors=np.zeros((0, 0), np.float32),
+    )

@@ -8,6 +8,7 @@ separated from its results.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -39,16 +40,13 @@ def expand(
         before: How many neighbours before the hit, at least 0.
         after: How many neighbours after the hit, at least 0.
     """
-    if not hits:
-        return []
-    bounds = np.asarray(starts)
-    following = bounds.searchsorted(hits, side="right")
-    begins = bounds[following - 1].tolist()
-    ends = [int(bounds[thread]) if thread < len(bounds) else n for thread in following.tolist()]
-    return [
-        Window(hit, max(begin, hit - before), min(end - 1, hit + after))
-        for hit, begin, end in zip(hits, begins, ends, strict=True)
-    ]
+    windows = []
+    for hit in hits:  # a handful: array operations would take longer
+        following = bisect_right(starts, hit)
+        begin = int(starts[following - 1])
+        end = int(starts[following]) if following < len(starts) else n
+        windows.append(Window(hit, max(begin, hit - before), min(end - 1, hit + after)))
+    return windows
 
 
 def merge(windows: Iterable[Window]) -> list[int]:

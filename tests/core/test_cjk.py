@@ -58,7 +58,7 @@ def ranks(language: str, embedder: Embedder | None, *, one_thread: bool) -> list
             prior=prior_scores(starts, asks, favoured),
             wordless=wordless_change(starts, asks),
         )
-        ranking = select(scores, everything, n, digests=None, recency=all_positions)
+        ranking = select(scores, everything, n, digests=None, newest=all_positions[::-1])
         found.append(ranking.index(position))
     return found
 

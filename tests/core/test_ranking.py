@@ -188,16 +188,18 @@ def test_select_is_sorting(
 ) -> None:
     scores, eligible, digests, keys = selection
     repeated = None if digests is None else np.array([digests.count(d) > 1 for d in digests])
+    everything = all(eligible) and all(map(math.isfinite, scores))
     for known in (None, repeated):
-        found = select(
-            floats(*scores),
-            np.array(eligible, dtype=np.bool_),
-            k,
-            digests=None if digests is None else np.array(digests, dtype=np.int64),
-            recency=np.array(keys, dtype=np.int64),
-            repeated=known,
-        )
-        assert found == plain_select(scores, eligible, k, digests, keys)
+        for able in (np.array(eligible, dtype=np.bool_), *([None] if everything else [])):
+            found = select(
+                floats(*scores),
+                able,
+                k,
+                digests=None if digests is None else np.array(digests, dtype=np.int64),
+                newest=np.argsort(-np.array(keys, dtype=np.int64)),
+                repeated=known,
+            )
+            assert found == plain_select(scores, eligible, k, digests, keys)
 
 
 @given(
@@ -217,12 +219,30 @@ def test_both_ways_to_the_best_of_a_thread_agree(threads: list[list[tuple[float,
     np.testing.assert_allclose(few, many, rtol=1e-6)
 
 
+@given(selections())
+def test_a_complete_scope_is_scored_like_any_other(
+    selection: tuple[list[float], list[bool], list[int] | None, list[int]],
+) -> None:
+    scores = [score for score in selection[0] if math.isfinite(score)]
+    dense, words = floats(*scores), floats(*(abs(score) for score in reversed(scores)))
+    starts = np.arange(0, len(scores), 3)
+    for whole in (0.0, 3.0, 1e6):
+        some, all_of_it = (
+            hybrid_scores(
+                dense, words, starts, yes(len(scores)),
+                across_threads=True, whole=whole, complete=complete,
+            )
+            for complete in (False, True)
+        )  # fmt: skip
+        assert some.tolist() == all_of_it.tolist()
+
+
 def test_many_repetitions_do_not_hide_the_rest() -> None:
     n = 5_000
     scores = np.linspace(2, 1, n, dtype=np.float32)
     digests = np.full(n, 7)
     digests[-3:] = [1, 2, 3]
-    found = select(scores, yes(n), 3, digests=digests, recency=np.arange(n))
+    found = select(scores, yes(n), 3, digests=digests, newest=np.arange(n)[::-1])
     assert found == [n - 4, n - 3, n - 2]
 
 

@@ -69,7 +69,7 @@ def test_growing_equals_building(batches: list[list[tuple[int, int, int]]]) -> N
         grown = grown.extended(part)
     built = ScopeView.build(joined(parts))
     assert grown is not None
-    for name in ("keys", "threads", "created_at", "searchable", "digests", "starts"):
+    for name in ("keys", "threads", "created_at", "searchable", "digests", "starts", "newest"):
         np.testing.assert_array_equal(getattr(grown, name), getattr(built, name))
     assert [grown.role_names[n] for n in grown.roles] == [built.role_names[n] for n in built.roles]
     query = np.array([1, -2, 0.5, 0], np.float32)
@@ -91,6 +91,24 @@ def test_dense_is_the_cosine_of_the_best_chunk() -> None:
     )
     scores = view.dense(np.array([0, 5, 0, 0], np.float32))
     np.testing.assert_allclose(scores, [1.0, np.nan, 0.5**0.5], rtol=1e-6)
+
+
+def test_one_vector_each_is_a_short_cut_to_the_same_cosines() -> None:
+    """Threads that take turns, so that the order of vectors is not that of the conversation."""
+    view = ScopeView.build(rows([(1, 2, 1), (2, 3, 1), (1, 1, 1), (3, 4, 1), (2, 2, 1)]))
+    assert view.vector_rows is not None
+    assert view.keys[view.newest].tolist() == sorted(view.keys.tolist(), reverse=True)
+    query = np.array([1, -2, 0.5, 0], np.float32)
+    plain = replace(view, vector_rows=None)
+    np.testing.assert_array_equal(view.dense(query), plain.dense(query))
+    assert view.nbytes > plain.nbytes
+    zeros = np.zeros(DIMENSIONS, np.float32)
+    assert np.isnan(view.dense(zeros)).all()
+
+
+def test_two_vectors_or_none_take_the_long_way() -> None:
+    for batch in ([(1, 2, 2), (1, 3, 1)], [(1, 2, 0), (1, 3, 1)], [(1, 2, 2), (1, 3, 0)]):
+        assert ScopeView.build(rows(batch)).vector_rows is None
 
 
 def test_vectors_that_come_late_are_added_once() -> None:
