@@ -9,6 +9,7 @@ import operator
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, SupportsIndex, get_args
 
 from typing_extensions import TypedDict, Unpack
@@ -94,6 +95,12 @@ class RecallOptions:
         """
         if not overrides:
             return self
+        kinds = tuple(map(type, overrides.values()))
+        if _PLAIN.issuperset(kinds):
+            return _replaced(self, kinds, **overrides)  # type: ignore[arg-type] # plain: hashable
+        return self._changed(overrides)
+
+    def _changed(self, overrides: RecallOverrides) -> RecallOptions:
         names = RecallOverrides.__annotations__
         for name in overrides:
             if name not in names:
@@ -101,6 +108,23 @@ class RecallOptions:
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
                 raise InvalidOptionError(f"there is no recall option {name!r}; {hint}")
         return dataclasses.replace(self, **overrides)
+
+
+_PLAIN = frozenset({int, float, str, type(None), MessageRange})
+
+
+@lru_cache(maxsize=256)
+def _replaced(
+    options: RecallOptions, kinds: tuple[type, ...], **overrides: Unpack[RecallOverrides]
+) -> RecallOptions:
+    """Return options with some values changed; most calls change the same ones to the same values.
+
+    Args:
+        options: What is changed.
+        kinds: The types of the values, for 1 equals True and 1.0, which are refused.
+        **overrides: Plain values.
+    """
+    return options._changed(overrides)
 
 
 def _refuse(name: str, value: object, allowed: str) -> InvalidOptionError:

@@ -170,7 +170,6 @@ class Recaller:
         options = wide = question.options
         if self._reranking is not None:
             wide = options.replace(top_k=max(options.top_k, self._reranking.candidates))
-        as_indexed = spoken("user", question.text)
         understood = 1.0
         if self._vectorizer is not None and vector is not None:
             understood = self._vectorizer.coverage(question.text)
@@ -180,7 +179,7 @@ class Recaller:
             terms=text_terms(question.text),
             role=role_asked_about(question.text),
             time=time_asked_about(question.text),
-            digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
+            digest=_own_digest(question),
         )
         space = None if self._vectorizer is None else self._vectorizer.space
         recall = None
@@ -276,6 +275,13 @@ def _advanced(steps: _Steps, scores: NDArray[np.float32] | None) -> _Candidates 
     except StopIteration as end:  # which no future can hold
         recall: Recall = end.value
         return recall
+
+
+def _own_digest(question: Question) -> int:
+    """Return what the query is known by if it is stored; only in the current thread it may be."""
+    if question.thread_id is None:
+        return 0
+    return int.from_bytes(digest(spoken("user", question.text))[:8], "little", signed=True)
 
 
 def _tokens(recalled: RecalledMessage) -> int:
