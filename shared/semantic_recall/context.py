@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import log1p
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ _KERNEL = np.zeros(HEARD_BEFORE + 1 + HEARD_AFTER, dtype=np.float32)
 _KERNEL[HEARD_AFTER] = 1.0
 for _offset, _weight in CONTEXT:
     _KERNEL[HEARD_AFTER + _offset] = _weight
+_BACKWARDS = _KERNEL[::-1].copy()
 _MAX_TERMS = 128
 _TERMS_OF_A_QUESTION = 24
 """As many terms may a message be expected to share with a query: who pastes a page asks for no
@@ -130,7 +131,9 @@ def context_bm25(
         document_counts: df by term; by default counted in `postings`. Give it and `n` of the
             whole scope when `postings` holds only candidates.
     """
-    counts = Counter(query_terms.tolist())
+    counts: dict[int, int] = {}
+    for term in query_terms.tolist():
+        counts[term] = counts.get(term, 0) + 1
     found, frequencies = _found(postings, np.array(list(counts), dtype=np.uint32))
     size = len(layout.norm)
     scores = np.zeros(size, dtype=np.float32)
@@ -149,31 +152,24 @@ def context_bm25(
             for first in range(0, len(chosen), lines):
                 block = chosen[first : first + lines]
                 gain = np.array([gains[term] for term in block], dtype=np.float32)
-                parts = [part.only(block, len(gains)) for part in found]
+                parts = [part.only(block) for part in found]
                 scores += gain @ _saturated(parts, len(block), layout)
     asked = gains if len(gains) <= _TERMS_OF_A_QUESTION else nlargest(_TERMS_OF_A_QUESTION, gains)
-    return Words(scores[layout.spots], sum(asked) / most)
+    return Words(scores.take(layout.spots), sum(asked) / most)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """Where a segment has terms of the query."""
+class _Found(NamedTuple):
+    """Where a segment has the terms of a query, in their order; t terms."""
 
     segment: Postings
-    terms: NDArray[np.int64]
-    """(f,) which terms, as places in the query."""
     begins: NDArray[np.int64]
-    """(f,) where the postings of each begin."""
+    """(t,) where the postings of each begin."""
     sizes: NDArray[np.int64]
-    """(f,) how many there are."""
+    """(t,) how many there are; 0 for a term that is not there."""
 
-    def only(self, block: Sequence[int], terms: int) -> _Found:
-        """Return the same for the terms of `block` alone, as places in it."""
-        line_of = np.full(terms, -1, dtype=np.int64)
-        line_of[block] = np.arange(len(block))
-        lines = line_of[self.terms]
-        wanted = lines >= 0
-        return _Found(self.segment, lines[wanted], self.begins[wanted], self.sizes[wanted])
+    def only(self, block: Sequence[int]) -> _Found:
+        """Return the same for some of the terms."""
+        return _Found(self.segment, self.begins[block], self.sizes[block])
 
 
 def _found(
@@ -181,34 +177,37 @@ def _found(
 ) -> tuple[list[_Found], list[int]]:
     """Return where the terms are, and in how many messages each is."""
     found: list[_Found] = []
-    frequencies = np.zeros(len(terms), dtype=np.int64)
+    frequencies = [0] * len(terms)
     for segment in postings:
         if not len(segment.terms):
             continue
-        places = np.minimum(segment.terms.searchsorted(terms), len(segment.terms) - 1)
-        (here,) = (segment.terms[places] == terms).nonzero()
-        if len(here):
-            places = places[here]
-            begins = segment.starts[places]
-            sizes = segment.starts[places + 1] - begins
-            frequencies[here] += sizes
-            found.append(_Found(segment, here, begins, sizes))
-    return found, frequencies.tolist()
+        places = segment.terms.searchsorted(terms)
+        # Behind the last term nothing begins; "clip" stays inside.
+        there = segment.terms.take(places, mode="clip") == terms
+        begins = segment.starts.take(places)
+        sizes = (segment.starts.take(places + 1, mode="clip") - begins) * there
+        numbers = sizes.tolist()
+        if any(numbers):
+            frequencies = list(map(add, frequencies, numbers))
+            found.append(_Found(segment, begins, sizes))
+    return found, frequencies
 
 
 def _saturated(found: Sequence[_Found], terms: int, layout: Layout) -> NDArray[np.float32]:
     """Return tf / (tf + norm) with counts heard over the context: a line per term."""
-    tfs = np.zeros((terms, len(layout.norm)), dtype=np.float32)
-    for part in found:
+    width = len(layout.norm)
+    tfs = np.zeros(terms * width, dtype=np.float32)
+    lines = np.arange(0, terms * width, width)
+    for segment, begins, sizes in found:
         # The postings of all terms in one go: begin, begin + 1, ... of each, one after another.
-        ends = part.sizes.cumsum()
-        if not len(ends):
-            continue
-        places = np.arange(ends[-1]) + (part.begins - ends + part.sizes).repeat(part.sizes)
-        spots = layout.spot_of[part.segment.rows[places]]
-        tfs[part.terms.repeat(part.sizes), spots] = part.segment.tfs[places]
+        ends = sizes.cumsum()
+        places = (begins - ends + sizes).repeat(sizes)
+        places += np.arange(len(places))
+        spots = lines.repeat(sizes)
+        spots += layout.spot_of.take(segment.rows.take(places))
+        tfs[spots] = segment.tfs.take(places)
     # Every line ends in a gap: shifted as one long line, none reaches a message of the next.
-    heard = _over_context(tfs.reshape(-1)).reshape(tfs.shape)
+    heard = _over_context(tfs).reshape(terms, width)
     heard /= heard + layout.norm
     return heard
 
@@ -217,5 +216,5 @@ def _over_context(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return each spot's value with the weighted values around it."""
     if len(values) < len(_KERNEL):  # gaps alone are longer: no message stands there
         return np.zeros_like(values)
-    heard: NDArray[np.float32] = np.convolve(values, _KERNEL)
+    heard: NDArray[np.float32] = np.correlate(values, _BACKWARDS, "full")
     return heard[HEARD_AFTER : HEARD_AFTER + len(values)]
