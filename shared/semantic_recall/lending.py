@@ -55,7 +55,7 @@ def thread_best(
     ends[:-1] = starts[1:]
     ends[-1:] = len(scores)
     best = best_of_few if len(scores) <= FEW else best_of_many
-    return np.repeat(best(scores, starts, ends, searchable), ends - starts)
+    return best(scores, starts, ends, searchable).repeat(ends - starts)
 
 
 def best_of_few(

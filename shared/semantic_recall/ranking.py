@@ -103,16 +103,18 @@ def hybrid_scores(
     everywhere = complete or bool(known.all())  # as in most scopes: no masks are needed
     able = lexical if everywhere else lexical[searchable]
     # What cannot be read cannot stand in for words.
-    doubt = _doubt(able, whole, weights) * understood
+    least, most = _extent(able)
+    doubt = _doubt(float(most), whole, weights) * understood
     if doubt and not everywhere and not known.any():
         doubt = 0.0  # nor can vectors that are not there
     if doubt:
         dense = with_previous(dense, starts, None if everywhere else known, weights.before * doubt)
     weight = np.float32((1.0 - (1.0 - weights.dense) * (1.0 - doubt)) * understood)
     if everywhere:
-        scores = _scaled(dense, weight) + _scaled(lexical, 1 - weight)
+        scores = _scaled(dense, weight, *_extent(dense))
+        scores += _scaled(lexical, 1 - weight, least, most)
     else:
-        scores = _mixed(dense, able, searchable, known, weight)
+        scores = _mixed(dense, _scaled(able, np.float32(1), least, most), searchable, known, weight)
     if across_threads and weights.thread:
         scores += np.float32(weights.thread) * thread_best(scores, starts, searchable)
     if prior is not None:
@@ -175,9 +177,9 @@ def select(
     return chosen
 
 
-def _doubt(lexical: NDArray[np.float32], whole: float, weights: RankingWeights) -> float:
+def _doubt(best: float, whole: float, weights: RankingWeights) -> float:
     """Return how little the words tell, 0 to 1, by how much of the query the best covers."""
-    covered = float(lexical.max()) / whole if whole > 0 and len(lexical) else 1.0
+    covered = best / whole if whole > 0 else 1.0
     low, high = weights.little, weights.enough
     return 1.0 - max(covered - low, 0.0) / (high - low) if covered < high else 0.0
 
@@ -193,25 +195,32 @@ def _mixed(
 
     Args:
         dense: (n,) cosines.
-        able: BM25 of the searchable messages.
+        able: BM25 of the searchable messages, scaled.
         searchable: (n,) what can be a hit.
         known: (n,) which of them have a vector.
         weight: The weight of `dense`.
     """
     words = np.zeros(len(dense), np.float32)
-    words[searchable] = _scaled(able, np.float32(1))
+    words[searchable] = able
     # What still waits for its vector is judged by its words as if its vector agreed.
     meaning: NDArray[np.float32] = weight * words
-    meaning[known] = _scaled(dense[known], weight)
+    cosines = dense[known]
+    meaning[known] = _scaled(cosines, weight, *_extent(cosines))
     meaning += (1 - weight) * words
     return meaning
 
 
-def _scaled(values: NDArray[np.float32], to: np.float32) -> NDArray[np.float32]:
-    """Return values scaled to 0..`to`; equal ones become 0, or `to` if positive."""
+def _extent(values: NDArray[np.float32]) -> tuple[np.float32, np.float32]:
+    """Return the least and the largest value, 0 of none."""
     if not len(values):
-        return values
-    low, high = values.min(), values.max()
+        return np.float32(0), np.float32(0)
+    return np.minimum.reduce(values), np.maximum.reduce(values)  # the methods go through Python
+
+
+def _scaled(
+    values: NDArray[np.float32], to: np.float32, low: np.float32, high: np.float32
+) -> NDArray[np.float32]:
+    """Return values from `low` to `high` as 0 to `to`; equal ones as 0, or `to` if positive."""
     if high - low > _TINY:
         scaled: NDArray[np.float32] = (values - low) * (to / (high - low))
         return scaled
@@ -228,7 +237,7 @@ def _ranked(scores: NDArray[np.float32], candidates: NDArray[np.int64], reach: i
         cut = np.partition(values, len(values) - reach)[len(values) - reach]
         candidates = candidates[values >= cut]
         values = scores[candidates]
-    ranked: list[int] = candidates[np.argsort(-values, kind="stable")].tolist()
+    ranked: list[int] = candidates[(-values).argsort(kind="stable")].tolist()
     return ranked
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import bindparam, func, select
@@ -32,20 +33,31 @@ MESSAGE = (
 """The columns that `to_message` reads, first in the row."""
 
 
+_FIELDS = tuple(getattr(Message, field.name).__set__ for field in fields(Message))
+
+
 def to_message(row: Sequence[Any]) -> Message:
-    """Return the message in a row that begins with the columns `MESSAGE`."""
+    """Return the message in a row that begins with the columns `MESSAGE`.
+
+    Its fields are set one by one: what is stored was checked before, and the checks of the
+    constructor take longer than all the rest.
+    """
     role, text, thread_id, resource_id, id, name, created_at, metadata, payload = row[:9]
-    return Message(
-        role=unescape(role),
-        text=unescape(text),
-        thread_id=unescape(thread_id),
-        resource_id=unescape(resource_id) or None,
-        id=unescape(id),
-        name=None if name is None else unescape(name),
-        created_at=from_microseconds(created_at),
-        metadata={} if metadata is None else from_json(metadata),
-        payload=None if payload is None else from_json(payload),
+    values = (
+        unescape(role),
+        unescape(text),
+        unescape(thread_id),
+        unescape(resource_id) or None,
+        unescape(id),
+        None if name is None else unescape(name),
+        from_microseconds(created_at),
+        {} if metadata is None else from_json(metadata),
+        None if payload is None else from_json(payload),
     )
+    message = object.__new__(Message)
+    for set_field, value in zip(_FIELDS, values, strict=True):
+        set_field(message, value)
+    return message
 
 
 _MESSAGES = _scopes.with_ids(select(*MESSAGE, messages.c.key).select_from(messages))
