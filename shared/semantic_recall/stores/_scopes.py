@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, delete, insert, select, update
 from sqlalchemy.sql.dml import ReturningUpdate
@@ -21,8 +21,7 @@ ThreadId = tuple[str, str]
 """Resource id ('' for none) and thread id, escaped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A scope as keys; `thread_key` is None for a whole resource."""
 
     resource_key: int
