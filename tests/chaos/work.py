@@ -36,13 +36,25 @@ def prepare(path: Path) -> None:
         store.setting("index_shards", "1")
 
 
-def opened(path: Path, *, exact_limit: int = 100_000) -> SemanticRecall:
+class SometimesImmediate(HashEmbedder):
+    """Has its vectors committed with the messages half of the time, and after them otherwise."""
+
+    @property
+    def immediate(self) -> bool:
+        """Whatever chance says."""
+        return random.random() < 0.5
+
+
+def opened(
+    path: Path, *, exact_limit: int = 100_000, index_process: bool = False
+) -> SemanticRecall:
     """Open with the embedder that the memory has at the moment."""
-    settings = Settings(exact_limit=exact_limit, logger=quiet())
+    settings = Settings(exact_limit=exact_limit, logger=quiet(), index_process=index_process)
+    first, second = map(SometimesImmediate, DIMENSIONS)
     try:
-        return SemanticRecall.open(path, embedder=HashEmbedder(DIMENSIONS[0]), settings=settings)
+        return SemanticRecall.open(path, embedder=first, settings=settings)
     except VectorSpaceMismatchError:
-        return SemanticRecall.open(path, embedder=HashEmbedder(DIMENSIONS[1]), settings=settings)
+        return SemanticRecall.open(path, embedder=second, settings=settings)
 
 
 def text_for(picker: random.Random, mark: str) -> str:
@@ -102,7 +114,8 @@ class Worker:
     def reindex(self) -> None:
         """Embed everything with the other embedder."""
         now = self._memory.stats().dimensions
-        self._memory.reindex(HashEmbedder(DIMENSIONS[1] if now == DIMENSIONS[0] else DIMENSIONS[0]))
+        other = DIMENSIONS[1] if now == DIMENSIONS[0] else DIMENSIONS[0]
+        self._memory.reindex(SometimesImmediate(other))
 
     def flush(self) -> None:
         """Bring the index up to date."""
@@ -121,10 +134,12 @@ class Worker:
         self._journal.say(done=call)
 
 
+WITH_INDEX_PROCESS = "killed with its index process"
 MIXES: dict[str, tuple[str, ...]] = {
     "killed while remembering": ("remember",),
     "killed while forgetting": ("remember", "forget"),
     "killed while indexing": ("remember", "remember", "flush"),
+    WITH_INDEX_PROCESS: ("remember", "remember", "flush"),
     "killed while reindexing": ("remember", "reindex"),
     "killed while repairing": ("remember", "forget", "repair"),
 }
@@ -133,7 +148,7 @@ MIXES: dict[str, tuple[str, ...]] = {
 def work(path: Path, journal: Journal, kind: str, seed: int, name: str) -> None:
     """Work on a memory until the process is killed."""
     picker = random.Random(seed)
-    with opened(path) as memory:
+    with opened(path, index_process=kind == WITH_INDEX_PROCESS) as memory:
         worker = Worker(memory, journal, seed, name)
         journal.say(ready=True)
         while True:
