@@ -118,8 +118,10 @@ def test_a_part_that_was_not_measured_is_left_out(found: dict[str, Any]) -> None
 
 
 def test_limits_are_checked_where_there_are_figures(speed: dict[str, Any]) -> None:
-    (line,) = limits({**speed, "import_ms": {}, "store_per_second": 9_000})
+    (line,) = limits({**speed, "store_per_second": 9_000})
     assert line == ("store_per_second", 9_000.0, ">= 10000", False)
+    _, line = limits({**speed, "import_package_ms": 30.5})
+    assert line == ("import_package_ms", 30.5, "<= 150", True)
 
 
 def test_a_peer_has_its_seconds_and_ours_an_hour() -> None:
