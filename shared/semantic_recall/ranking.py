@@ -52,6 +52,9 @@ class RankingWeights:
     questions with a time: .894, .759 without; in the five best, 10 of `benchmarks/own`: .8, .5."""
     role: float = 0.15
     """What a message gains when its speaker is the one the query is about."""
+    heard: float = 0.7
+    """How much the words of the last two messages count beside those of a follow-up. Evidence of
+    FIGURES"""
 
 
 DEFAULT_WEIGHTS = RankingWeights()

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from semantic_recall.assembling import Plan, assembled, planned
 from semantic_recall.cues import role_asked_about
 from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
+from semantic_recall.followups import is_follow_up
 from semantic_recall.formatting import format_message
-from semantic_recall.indexed_text import digest, indexed_text, spoken
+from semantic_recall.indexed_text import digest_number, indexed_text, spoken
 from semantic_recall.periods import time_asked_about
 from semantic_recall.protocols import MessageStore
 from semantic_recall.question import Question
@@ -170,7 +171,6 @@ class Recaller:
         options = wide = question.options
         if self._reranking is not None:
             wide = options.replace(top_k=max(options.top_k, self._reranking.candidates))
-        as_indexed = spoken("user", question.text)
         understood = 1.0
         if self._vectorizer is not None and vector is not None:
             understood = self._vectorizer.coverage(question.text)
@@ -180,7 +180,8 @@ class Recaller:
             terms=text_terms(question.text),
             role=role_asked_about(question.text),
             time=time_asked_about(question.text),
-            digest=int.from_bytes(digest(as_indexed)[:8], "little", signed=True),
+            digest=digest_number(spoken("user", question.text)),
+            is_follow_up=question.thread_id is not None and is_follow_up(question.text),
         )
         space = None if self._vectorizer is None else self._vectorizer.space
         recall = None
