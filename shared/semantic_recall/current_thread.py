@@ -19,7 +19,7 @@ was about before outweighs what it is about now."""
 _TERMS = 12
 """As many terms of a message are heard from its beginning, and as many from its end: long answers
 name their subject there, and all of their words would drown it."""
-_LOOKED_AT = 16
+_LOOKED_AT = 8
 """How many messages are read, to find the last that were spoken among those of tools."""
 _SPOKEN = ("user", "assistant")
 
@@ -44,17 +44,18 @@ def last_turns(store: MessageStore, thread: Scope, own: int) -> LastTurns | None
         own: The digest's number of the query as a message: it is not one of the last turns.
     """
     spoken = [
-        (message.text, digest_number(indexed_text(message)))
+        message
         for message in store.history(thread, last=_LOOKED_AT)
         if message.role in _SPOKEN and message.text.strip()
-    ]
-    if spoken and spoken[-1][1] == own:
-        del spoken[-1]
-    if not spoken:
+    ][-HEARD - 2 :]
+    digests = [digest_number(indexed_text(message)) for message in spoken]
+    asked = digests[-1:] == [own]
+    heard = spoken[-HEARD - 1 : -1] if asked else spoken[-HEARD:]
+    if not heard:
         return None
     return LastTurns(
-        np.concatenate([_ends(text_terms(text)) for text, _ in spoken[-HEARD:]]),
-        np.array([own, *(digest for _, digest in spoken[-HEARD - 1 :])], np.int64),
+        np.concatenate([_ends(text_terms(message.text)) for message in heard]),
+        np.array([own, *digests[-HEARD - 1 - asked :]], np.int64),
     )
 
 

@@ -17,9 +17,12 @@ _OWN_TERMS = 5
 """Up to so many different terms of its own a follow-up in English has."""
 _FACT_TERMS = 2
 """As many has one that asks for yes or no: it states the fact, so more of them tell enough."""
-_FEW_WORDS = 4
-_FEW_CHARACTERS = 12
-_SHORT_CHARACTERS = 20
+_OPENED_WORDS = 5
+"""Up to so many words after "and" or "what about" say no more than whom or what is meant now."""
+_KOREAN_WORDS = 6
+_REPLYING_KOREAN_WORDS = 4
+_CHINESE_CHARACTERS = 20
+_REPLYING_CHINESE_CHARACTERS = 12
 
 _REPLIES = (
     "yes|yeah|yep|no|nope|right|ok|okay|sure|true|exactly|indeed|haha|lol|maybe|perhaps|probably|"
@@ -69,7 +72,7 @@ _CHINESE_REPLY = re.compile(
     "(?:对啊?|嗯+|好的?|是的?|没有?|不是|不错|还行吧?|喜欢|哈哈+|可能|也许|不知道)[，。！,. ]+"
 )
 _CHINESE_POINTING = re.compile(
-    "[他她它]|那(?:边|里|儿|次|时|天|家)|后来"
+    "[他她它]|^那(?!个)|那(?:边|里|儿|次|时|天|家)|后来"
     "|^(?:到底|究竟|具体)?是?(?:什么时候|哪[天年月里儿]|多少|几[点号月]|在哪|为什么|怎么)"
 )
 
@@ -97,7 +100,7 @@ def _english(query: str) -> bool:
     pointing = None if reply or opening else _POINTING.search(low)
     if not (reply or opening or pointing):
         return False
-    if opening and len(words) <= _FEW_WORDS:
+    if opening and len(words) <= _OPENED_WORDS:
         return True  # "What about Wim?": the name is all that it says
     most = _FACT_TERMS if _YES_OR_NO.match(low, start) else _OWN_TERMS
     if _NAMED.search(query, start) or _terms(low[start:]) > most:
@@ -115,20 +118,20 @@ def _korean(query: str) -> bool:
     reply = _KOREAN_REPLY.match(query)
     rest = query[reply.end() :] if reply else query
     words = len(rest.split())
-    if reply and words <= _FEW_WORDS:
+    if reply and words <= _REPLYING_KOREAN_WORDS:
         return True
-    return words <= _FEW_WORDS + 2 and bool(_KOREAN_POINTING.search(rest))
+    return words <= _KOREAN_WORDS and bool(_KOREAN_POINTING.search(rest))
 
 
 def _chinese(query: str) -> bool:
     reply = _CHINESE_REPLY.match(query)
     rest = query[reply.end() :] if reply else query
-    if reply and len(rest) <= _FEW_CHARACTERS:
+    if reply and len(rest) <= _REPLYING_CHINESE_CHARACTERS:
         return True
     pointing = _CHINESE_POINTING.search(rest)
     return (
         pointing is not None
-        and len(rest) <= _SHORT_CHARACTERS
+        and len(rest) <= _CHINESE_CHARACTERS
         and "，" not in rest[: pointing.start()]
     )
 
