@@ -35,14 +35,16 @@ class LastTurns:
     the query's own message, which hears them too."""
 
 
-def last_turns(store: MessageStore, thread: Scope, own: int) -> LastTurns | None:
+def last_turns(store: MessageStore, thread: Scope | None, own: int) -> LastTurns | None:
     """Return what was said last in a thread, or None when nothing was.
 
     Args:
         store: The truth.
-        thread: The current thread.
+        thread: The current thread; None when it is not known.
         own: The digest's number of the query as a message: it is not one of the last turns.
     """
+    if thread is None:
+        return None
     spoken = [
         message
         for message in store.history(thread, last=_LOOKED_AT)
@@ -66,9 +68,11 @@ def _ends(terms: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 def own_message(
-    store: MessageStore, scope: Scope, view: ScopeView, own: int, thread: Scope
+    store: MessageStore, scope: Scope, view: ScopeView, own: int, thread: Scope | None
 ) -> int | None:
     """Return the key of the query's own message if it is stored: the last one of its thread."""
+    if thread is None:
+        return None
     ends = (np.append(view.starts[1:], len(view.keys)) - 1)[: len(view.starts)]
     for position in ends[view.digests[ends] == own].tolist():
         key = int(view.keys[position])

@@ -2,7 +2,7 @@
 
 "And what did she charge?", "那次赔了多少？", "얼마였지?" say little to who has not heard what came
 before. Read from the wording alone, in English, Chinese and Korean; a query in another language
-is never taken for one, which costs nothing.
+is hardly ever taken for one, which costs nothing.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ _KOREAN_REPLY = re.compile(
     "(?:(?:응|네|아니|그래|맞아|괜찮아|모르겠어|좋아|글쎄|어|ㅋ+|ㅎ+)[\\s,.!~]+)+"
 )
 _KOREAN_POINTING = re.compile(
-    "(?:^|\\s)(?:걔|얘|쟤|그(?:때|거|것|날|분|건|게|쪽|녀|곳| 사람| 친구)|거기|거긴|저번|지난번)"
+    "(?:^|\\s)(?:걔|얘(?!기)|쟤|그(?:때|거|것|날|분|건|게|쪽|녀|곳| 사람| 친구))"
+    "|(?:^|\\s)(?:거기|거긴|저번|지난번)"
     # A question that begins with its question word has no subject.
     "|^(?:근데 |그럼 |그리고 )?(?:얼마|어디|언제|누구|누가|뭐|뭘|몇|왜|어떻게|어느)"
 )
@@ -71,8 +72,9 @@ _CHINESE = re.compile("[\u4e00-\u9fff]")
 _CHINESE_REPLY = re.compile(
     "(?:对啊?|嗯+|好的?|是的?|没有?|不是|不错|还行吧?|喜欢|哈哈+|可能|也许|不知道)[，。！,. ]+"
 )
+_KANA = re.compile("[\u3040-\u30ff]")
 _CHINESE_POINTING = re.compile(
-    "[他她它]|^那(?!个)|那(?:边|里|儿|次|时|天|家)|后来"
+    "(?<![其吉])他|[她它]|^那(?!个)|(?<!的)那(?:边|里|儿|次|时|天|家)|后来"
     "|^(?:到底|究竟|具体)?是?(?:什么时候|哪[天年月里儿]|多少|几[点号月]|在哪|为什么|怎么)"
 )
 
@@ -85,7 +87,9 @@ def is_follow_up(query: str) -> bool:
         return _english(query)
     if _KOREAN.search(query):
         return _korean(query)
-    return _chinese(query) if _CHINESE.search(query) else _english(query)
+    if _CHINESE.search(query):
+        return not _KANA.search(query) and _chinese(query)
+    return _english(query)
 
 
 def _english(query: str) -> bool:

@@ -126,9 +126,8 @@ class Searcher:
                     return found
         view = self._cache.view(scope, space, state)
         words = view.lexical(query.terms)
-        last = None
-        if query.is_follow_up and thread is not None and options.ranking == "hybrid":
-            last = last_turns(self._store, thread, query.digest)
+        hears = query.is_follow_up and options.ranking == "hybrid"
+        last = last_turns(self._store, thread, query.digest) if hears else None
         return self._scored(
             scope, view, words, query, options, thread=thread, dropped=dropped, last=last
         )
@@ -153,19 +152,20 @@ class Searcher:
             dense = np.full(len(view.keys), np.nan, np.float32)
         else:
             dense = view.dense(query.vector)
+        excluded = self._excluded(scope, view, query, options, thread)
         if options.ranking == "dense":
             scores = dense_scores(dense, view.searchable)
-        else:
+        elif last is None:
             scores = _hybrid(scope, view, dense, words, query, view.searchable)
-            if last is not None:
-                told = view.lexical(last.terms).scores * np.float32(DEFAULT_WEIGHTS.heard)
-                words = Words(words.scores + told, words.whole)
-                # What was said last is all that its own words ask for: it would be the best, and
-                # the measure of all others. The query alone says what it is worth.
-                apart = np.isin(view.digests, last.digests)  # the query's own message as well
-                wide = _hybrid(scope, view, dense, words, query, view.searchable & ~apart)
-                scores = np.where(apart, scores, wide)
-        excluded = self._excluded(scope, view, query, options, thread)
+        else:
+            alone, words = words, _with_heard(view, words, last)
+            # What was said last is all that its own words ask for: it would be the best, and the
+            # measure of all others. Where it may be shown, the query alone says what it is worth.
+            apart = (view.digests[:, None] == last.digests).any(axis=1)
+            scores = _hybrid(scope, view, dense, words, query, view.searchable & ~apart)
+            if excluded is None or (apart & ~excluded).any():
+                plain = _hybrid(scope, view, dense, alone, query, view.searchable)
+                scores = np.where(apart, plain, scores)
         matching = None
         if options.filter is not None:
             keys = with_metadata(self._store.metadata(scope), options.filter)
@@ -239,12 +239,16 @@ class Searcher:
         if options.exclude_ids:
             found = self._store.keys(scope, list(options.exclude_ids))
             keys.update(key for same_id in found.values() for key in same_id)
-        own = None
-        if thread is not None:
-            own = own_message(self._store, scope, view, query.digest, thread)
+        own = own_message(self._store, scope, view, query.digest, thread)
         if own is not None:
             keys.add(own)
         return positions_of(view, keys) if keys else None
+
+
+def _with_heard(view: ScopeView, words: Words, last: LastTurns) -> Words:
+    """Return what words find with those that were said last; the query's own are the measure."""
+    heard = view.lexical(last.terms).scores * np.float32(DEFAULT_WEIGHTS.heard)
+    return Words(words.scores + heard, words.whole)
 
 
 def _hybrid(
