@@ -23,6 +23,11 @@ _SEED = "own-1"
 
 def build() -> list[dict[str, Any]]:
     """Return all samples, in the same order and with the same bytes every time."""
+    return [sample for sample, _ in marked_samples()]
+
+
+def marked_samples() -> list[tuple[dict[str, Any], dict[str, str]]]:
+    """Return all samples, each with the ids of the messages that are marked in its file."""
     writer = Writer()
     return [_sample(script, writer) for script in scripts()]
 
@@ -33,12 +38,18 @@ def scripts() -> list[Script]:
     return [read_script(path) for path in paths if not path.stem.endswith(".questions")]
 
 
-def split_of(question_id: str) -> str:
-    """Return "tune" or "report": half of the questions each, by a hash that nobody chose."""
-    return ("tune", "report")[hashlib.sha256(question_id.encode()).digest()[0] % 2]
+def split_of(name: str) -> str:
+    """Return "tune" or "report" for a question: half each, by a hash that nobody chose."""
+    return ("tune", "report")[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 
-def _sample(script: Script, writer: Writer) -> dict[str, Any]:
+def question_id(sample: str, text: str) -> str:
+    """Return what names a question: its sample and a digest of both."""
+    digest = hashlib.sha256(f"{sample}\n{text}".encode()).hexdigest()
+    return f"{sample}-{digest[:8]}"
+
+
+def _sample(script: Script, writer: Writer) -> tuple[dict[str, Any], dict[str, str]]:
     threads = _with_filler(script, writer)
     conversation: dict[str, Any] = dict(
         zip(("speaker_a", "speaker_b"), script.speakers.values(), strict=True)
@@ -59,25 +70,25 @@ def _sample(script: Script, writer: Writer) -> dict[str, Any]:
         conversation[f"session_{number}_date_time"] = _spoken(thread.start)
         conversation[f"session_{number}"] = turns
     asked_at = threads[-1].start + timedelta(days=2)
-    return {
+    sample = {
         "sample_id": script.name,
         "conversation": conversation,
         "qa": [_question(script.name, asked, ids, asked_at) for asked in script.questions],
     }
+    return sample, ids
 
 
 def _question(sample: str, asked: Asked, ids: dict[str, str], asked_at: datetime) -> dict[str, Any]:
-    digest = hashlib.sha256(f"{sample}\n{asked.text}".encode()).hexdigest()
-    question_id = f"{sample}-{digest[:8]}"
+    name = question_id(sample, asked.text)
     language, _, aspect = asked.kind.rpartition("-")
     return {
-        "question_id": question_id,
+        "question_id": name,
         "question": asked.text,
         "answer": asked.answer,
         "evidence": [ids[mark] for mark in asked.marks],
         "category": language or aspect,
         "aspect": aspect,
-        "split": split_of(question_id),
+        "split": split_of(name),
         "asked_at": asked_at.isoformat(timespec="minutes"),
     }
 

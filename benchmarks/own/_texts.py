@@ -14,7 +14,7 @@ A question is `? question | kind | #mark #mark | answer`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -60,7 +60,7 @@ class Script:
     questions: list[Asked]
 
 
-def _entries(path: Path) -> Iterator[str]:
+def entries(path: Path) -> Iterator[str]:
     """Yield the lines of a file, joined with the indented ones that follow."""
     entry = ""
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -82,26 +82,45 @@ def read_script(path: Path) -> Script:
         ValueError: A line is not in the format.
     """
     script = Script(path.stem, {}, [], [], [])
-    for entry in _entries(path):
+    for entry in entries(path):
         head, _, rest = entry.partition(" ")
         if head == "speakers":
-            script.speakers = dict(pair.split("=") for pair in rest.split())
+            script.speakers = speakers_in(rest)
         elif head == "filler":
             script.filler = rest.split()
         elif head == "##":
             script.threads.append(Thread(datetime.strptime(rest, "%Y-%m-%d %H:%M")))
-        elif (match := _TURN.match(entry)) and match[1] in script.speakers:
-            line = Line(script.speakers[match[1]], match[2], match[3] or "")
-            script.threads[-1].lines.append(line)
         else:
-            raise ValueError(f"{path.name}: {entry!r} is no line of a conversation")
+            script.threads[-1].lines.append(line_in(entry, script.speakers, path))
     script.questions = [
-        _asked(entry, path) for entry in _entries(path.with_suffix(".questions.txt"))
+        asked_in(entry, path) for entry in entries(path.with_suffix(".questions.txt"))
     ]
     return script
 
 
-def _asked(entry: str, path: Path) -> Asked:
+def speakers_in(rest: str) -> dict[str, str]:
+    """Read "U=user A=assistant"."""
+    return dict(pair.split("=") for pair in rest.split())
+
+
+def line_in(entry: str, speakers: Mapping[str, str], path: Path) -> Line:
+    """Read one message.
+
+    Raises:
+        ValueError: It is none, or of nobody that the file names.
+    """
+    match = _TURN.match(entry)
+    if not match or match[1] not in speakers:
+        raise ValueError(f"{path.name}: {entry!r} is no line of a conversation")
+    return Line(speakers[match[1]], match[2], match[3] or "")
+
+
+def asked_in(entry: str, path: Path) -> Asked:
+    """Read one question.
+
+    Raises:
+        ValueError: It is none.
+    """
     parts = entry.removeprefix("? ").split(" | ")
     if not entry.startswith("? ") or len(parts) != 4:
         raise ValueError(f"{path.name}: {entry!r} is no question")

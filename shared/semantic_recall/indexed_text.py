@@ -42,6 +42,11 @@ def digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+def digest_number(text: str) -> int:
+    """Return the first 8 bytes of a text's digest, as `ScopeRows.digests` holds them."""
+    return int.from_bytes(digest(text)[:8], "little", signed=True)
+
+
 def indexed_chunks(message: Message, max_characters: int | None) -> list[str]:
     """Return the message's indexed text cut into chunks that an embedder reads whole.
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from semantic_recall.assembling import Plan, assembled, planned
 from semantic_recall.cues import role_asked_about
 from semantic_recall.errors import ConfigurationError, EmbedderError, InvalidVectorError
+from semantic_recall.followups import is_follow_up
 from semantic_recall.formatting import format_message
-from semantic_recall.indexed_text import digest, indexed_text, spoken
+from semantic_recall.indexed_text import digest_number, indexed_text, spoken
 from semantic_recall.periods import time_asked_about
 from semantic_recall.protocols import MessageStore
 from semantic_recall.question import Question
@@ -173,13 +174,15 @@ class Recaller:
         understood = 1.0
         if self._vectorizer is not None and vector is not None:
             understood = self._vectorizer.coverage(question.text)
+        in_thread = question.thread_id is not None
         query = Query(
             vector=vector,
             understood=understood,
             terms=text_terms(question.text),
             role=role_asked_about(question.text),
             time=time_asked_about(question.text),
-            digest=_own_digest(question),
+            digest=digest_number(spoken("user", question.text)) if in_thread else 0,
+            is_follow_up=in_thread and is_follow_up(question.text),
         )
         space = None if self._vectorizer is None else self._vectorizer.space
         recall = None
@@ -275,13 +278,6 @@ def _advanced(steps: _Steps, scores: NDArray[np.float32] | None) -> _Candidates 
     except StopIteration as end:  # which no future can hold
         recall: Recall = end.value
         return recall
-
-
-def _own_digest(question: Question) -> int:
-    """Return what the query is known by if it is stored; only in the current thread it may be."""
-    if question.thread_id is None:
-        return 0
-    return int.from_bytes(digest(spoken("user", question.text))[:8], "little", signed=True)
 
 
 def _tokens(recalled: RecalledMessage) -> int:

@@ -8,23 +8,24 @@ neighbours they are scored by the same functions.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semantic_recall.context import HEARD_AFTER, HEARD_BEFORE, Words
+from semantic_recall.current_thread import LastTurns, last_turns, own_message
 from semantic_recall.filtering import BELOW_THRESHOLD, filtered, positions_of, with_metadata
+from semantic_recall.index_answers import Answer, answer_of
 from semantic_recall.options import RecallOptions
 from semantic_recall.periods import Asked
 from semantic_recall.protocols import MessageStore, VectorIndex
-from semantic_recall.ranking import dense_scores, hybrid_scores, select
-from semantic_recall.records import ScopeState, vector_key
+from semantic_recall.ranking import DEFAULT_WEIGHTS, dense_scores, hybrid_scores, select
+from semantic_recall.records import ScopeState
 from semantic_recall.scope_cache import ScopeCache
 from semantic_recall.scope_view import ScopeView
-from semantic_recall.types import Hit, MessageRange, Scope, Vector, VectorSpace
+from semantic_recall.types import MessageRange, Scope, Vector, VectorSpace
 
 CANDIDATES = 256
 """How many candidates each side (vectors, words) gives for a scope that is too large."""
@@ -45,7 +46,9 @@ class Query:
     time: Asked | None
     """Which time is asked about, if the wording tells."""
     digest: int
-    """First 8 bytes of the digest that the query would have as a stored user message."""
+    """The number of the digest that the query would have as a stored user message."""
+    is_follow_up: bool = False
+    """Whether the wording leaves out what it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +108,8 @@ class Searcher:
             space: The space of the query's vector; None searches by words alone.
             query: What is searched for.
             options: top_k, ranking and filters.
-            thread: The current thread, whose last message may be the query itself.
+            thread: The current thread, whose last message may be the query itself; a follow-up
+                is understood by what was said there last.
         """
         state = self._store.state(scope)
         if state is None or state.messages == 0:
@@ -122,7 +126,11 @@ class Searcher:
                     return found
         view = self._cache.view(scope, space, state)
         words = view.lexical(query.terms)
-        return self._scored(scope, view, words, query, options, thread=thread, dropped=dropped)
+        hears = query.is_follow_up and options.ranking == "hybrid"
+        last = last_turns(self._store, thread, query.digest) if hears else None
+        return self._scored(
+            scope, view, words, query, options, thread=thread, dropped=dropped, last=last
+        )
 
     def _scored(
         self,
@@ -134,29 +142,31 @@ class Searcher:
         *,
         thread: Scope | None,
         dropped: Mapping[str, int],
+        last: LastTurns | None = None,
     ) -> Found:
-        """Score a view and choose the hits; `dropped` is what was dropped on the way to it."""
-        complete = view.vector_rows is not None and query.vector is not None
+        """Score a view and choose the hits.
+
+        `dropped` is what was dropped on the way to it, `last` what a follow-up is about.
+        """
+        complete = view.vector_rows is not None and query.vector is not None and last is None
         if query.vector is None:
             dense = np.full(len(view.keys), np.nan, np.float32)
         else:
             dense = view.dense(query.vector)
+        excluded = self._excluded(scope, view, query, options, thread)
         if options.ranking == "dense":
             scores = dense_scores(dense, view.searchable)
+        elif last is None:
+            scores = _hybrid(scope, view, dense, words, query, view.searchable, complete)
         else:
-            scores = hybrid_scores(
-                dense,
-                words.scores,
-                view.starts,
-                view.searchable,
-                across_threads=scope.thread_id is None,
-                whole=words.whole,
-                understood=query.understood,
-                prior=view.prior_for(query.role, query.time),
-                wordless=view.wordless,
-                complete=complete,
-            )
-        excluded = self._excluded(scope, view, query, options, thread)
+            alone, words = words, _with_heard(view, words, last)
+            # What was said last is all that its own words ask for: it would be the best, and the
+            # measure of all others. Where it may be shown, the query alone says what it is worth.
+            apart = (view.digests[:, None] == last.digests).any(axis=1)
+            scores = _hybrid(scope, view, dense, words, query, view.searchable & ~apart)
+            if excluded is None or (apart & ~excluded).any():
+                plain = _hybrid(scope, view, dense, alone, query, view.searchable)
+                scores = np.where(apart, plain, scores)
         matching = None
         if options.filter is not None:
             keys = with_metadata(self._store.metadata(scope), options.filter)
@@ -191,14 +201,14 @@ class Searcher:
             return None
         limit = max(CANDIDATES, 4 * options.top_k)
         keys: set[int] = set()
-        answer = _Answer(set(), 0)
+        answer = Answer(set(), 0)
         if query.vector is not None and space is not None:
             recent = self._store.operations(limit=limit + 1)
             if len(recent) > limit:
                 return None  # the index is too far behind to be asked
             keys.update(op.key for op in recent if op.kind == "upsert")
             try:
-                answer = _answer(index.search(space, query.vector, scope, top_k=limit), limit)
+                answer = answer_of(index.search(space, query.vector, scope, top_k=limit), limit)
             # Any class can be an index, and whatever it raises, the store knows the answer too.
             except Exception as error:  # noqa: BLE001 - see above; it is logged
                 self._logger.warning("the vector index failed, searching exactly: %s", error)
@@ -230,43 +240,39 @@ class Searcher:
         if options.exclude_ids:
             found = self._store.keys(scope, list(options.exclude_ids))
             keys.update(key for same_id in found.values() for key in same_id)
-        own = None if thread is None else self._own_message(scope, view, query, thread)
+        own = own_message(self._store, scope, view, query.digest, thread)
         if own is not None:
             keys.add(own)
         return positions_of(view, keys) if keys else None
 
-    def _own_message(
-        self, scope: Scope, view: ScopeView, query: Query, thread: Scope
-    ) -> int | None:
-        """Return the query's own message if it is stored: the last one of the current thread."""
-        ends = (np.append(view.starts[1:], len(view.keys)) - 1)[: len(view.starts)]
-        for position in ends[view.digests[ends] == query.digest].tolist():
-            key = int(view.keys[position])
-            message = self._store.fetch(scope, [key]).get(key)
-            if message and Scope(message.resource_id, message.thread_id) == thread:
-                return key
-        return None
+
+def _with_heard(view: ScopeView, words: Words, last: LastTurns) -> Words:
+    """Return what words find with those that were said last; the query's own are the measure."""
+    heard = view.lexical(last.terms).scores * np.float32(DEFAULT_WEIGHTS.heard)
+    return Words(words.scores + heard, words.whole)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What an index said, as far as it can be read."""
-
-    keys: set[int]
-    unreadable: int
-
-
-def _answer(hits: Iterable[Hit], limit: int) -> _Answer:
-    """Read at most `limit` hits; their scores are not used, as the store's vectors are compared."""
-    read = [_key_of(hit) for hit in islice(hits, limit)]
-    return _Answer({key for key in read if key is not None}, read.count(None))
-
-
-def _key_of(hit: Hit) -> int | None:
-    try:
-        return vector_key(hit.id)
-    except ValueError:
-        return None
+def _hybrid(
+    scope: Scope,
+    view: ScopeView,
+    dense: NDArray[np.float32],
+    words: Words,
+    query: Query,
+    searchable: NDArray[np.bool_],
+    complete: bool = False,
+) -> NDArray[np.float32]:
+    return hybrid_scores(
+        dense,
+        words.scores,
+        view.starts,
+        searchable,
+        across_threads=scope.thread_id is None,
+        whole=words.whole,
+        understood=query.understood,
+        prior=view.prior_for(query.role, query.time),
+        wordless=view.wordless,
+        complete=complete,
+    )
 
 
 @dataclass(frozen=True, slots=True)
