@@ -151,8 +151,8 @@ class RecallCore:
 
         Args:
             query: What is searched for; blank finds nothing.
-            thread_id: The current thread: what is searched with scope "thread", and what splits
-                `Recall.same_thread` from `Recall.cross_thread` with scope "resource".
+            thread_id: The current thread: what scope "thread" searches, what splits
+                `same_thread` from `cross_thread`, and what a follow-up ("And why?") is about.
             resource_id: The owner; needed with scope "resource" (the default).
             query_vector: The query's embedding, shape (dimensions,), if it is known already.
             **overrides: Any option of `RecallOptions`, for this call.

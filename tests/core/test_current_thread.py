@@ -61,6 +61,15 @@ def test_the_last_turns_do_not_come_before_what_they_ask_for(told: SemanticRecal
     assert best(told, exclude_ids=kept_out) == [PRICE]
 
 
+def test_what_the_last_turns_answer_themselves_is_found(told: SemanticRecall) -> None:
+    answer = "She did charge 90 dollars."
+    say(told, "I called about the bow.", answer, thread="bow")
+    found = best(told, thread_id="bow", top_k=3)
+    assert answer in found
+    (answered,) = (m.id for m in told.history("bow", "ana") if m.text == answer)
+    assert answer not in best(told, thread_id="bow", top_k=3, exclude_ids=[answered])
+
+
 def test_a_message_before_them_does_not_profit(memory: SemanticRecall) -> None:
     for number, text in enumerate([PRICE, *FILLER]):
         say(memory, text, thread=f"old-{number}")
