@@ -23,7 +23,8 @@ from semantic_recall.protocols import MessageStore
 from semantic_recall.question import Question
 from semantic_recall.reranking import Reranking, best_by
 from semantic_recall.result import Recall
-from semantic_recall.searching import Found, Query, Searcher
+from semantic_recall.scoring import Query
+from semantic_recall.searching import Found, Searcher
 from semantic_recall.settings import Settings
 from semantic_recall.telemetry import Telemetry, Told
 from semantic_recall.terms import text_terms

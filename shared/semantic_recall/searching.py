@@ -19,36 +19,18 @@ from semantic_recall.current_thread import LastTurns, last_turns, own_message
 from semantic_recall.filtering import BELOW_THRESHOLD, filtered, positions_of, with_metadata
 from semantic_recall.index_answers import Answer, answer_of
 from semantic_recall.options import RecallOptions
-from semantic_recall.periods import Asked
 from semantic_recall.protocols import MessageStore, VectorIndex
-from semantic_recall.ranking import DEFAULT_WEIGHTS, dense_scores, hybrid_scores, select
+from semantic_recall.ranking import dense_scores, select
 from semantic_recall.records import ScopeState
 from semantic_recall.scope_cache import ScopeCache
 from semantic_recall.scope_view import ScopeView
-from semantic_recall.types import MessageRange, Scope, Vector, VectorSpace
+from semantic_recall.scoring import Query, dense_of, follow_up_scores, query_scores
+from semantic_recall.types import MessageRange, Scope, VectorSpace
 
 CANDIDATES = 256
 """How many candidates each side (vectors, words) gives for a scope that is too large."""
 NOT_IN_SCOPE = "not in scope"
 """Why a message is dropped that the index names and the store does not have in the scope."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """What is searched for, worked out once."""
-
-    vector: Vector | None
-    understood: float
-    """Which share of the text the embedder can read, 0 to 1."""
-    terms: NDArray[np.uint32]
-    role: str | None
-    """Whose messages are asked about, if the wording tells."""
-    time: Asked | None
-    """Which time is asked about, if the wording tells."""
-    digest: int
-    """The number of the digest that the query would have as a stored user message."""
-    is_follow_up: bool = False
-    """Whether the wording leaves out what it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,25 +130,18 @@ class Searcher:
 
         `dropped` is what was dropped on the way to it, `last` what a follow-up is about.
         """
-        complete = view.vector_rows is not None and query.vector is not None and last is None
-        if query.vector is None:
-            dense = np.full(len(view.keys), np.nan, np.float32)
-        else:
-            dense = view.dense(query.vector)
+        dense = dense_of(view, query)
         excluded = self._excluded(scope, view, query, options, thread)
+        complete = view.vector_rows is not None and query.vector is not None and last is None
+        across = scope.thread_id is None
         if options.ranking == "dense":
             scores = dense_scores(dense, view.searchable)
         elif last is None:
-            scores = _hybrid(scope, view, dense, words, query, view.searchable, complete)
+            scores = query_scores(view, query, dense, words, across=across, complete=complete)
         else:
-            alone, words = words, _with_heard(view, words, last)
-            # What was said last is all that its own words ask for: it would be the best, and the
-            # measure of all others. Where it may be shown, the query alone says what it is worth.
-            apart = (view.digests[:, None] == last.digests).any(axis=1)
-            scores = _hybrid(scope, view, dense, words, query, view.searchable & ~apart)
-            if excluded is None or (apart & ~excluded).any():
-                plain = _hybrid(scope, view, dense, alone, query, view.searchable)
-                scores = np.where(apart, plain, scores)
+            scores, words = follow_up_scores(
+                view, query, dense, words, last, across=across, excluded=excluded
+            )
         matching = None
         if options.filter is not None:
             keys = with_metadata(self._store.metadata(scope), options.filter)
@@ -244,35 +219,6 @@ class Searcher:
         if own is not None:
             keys.add(own)
         return positions_of(view, keys) if keys else None
-
-
-def _with_heard(view: ScopeView, words: Words, last: LastTurns) -> Words:
-    """Return what words find with those that were said last; the query's own are the measure."""
-    heard = view.lexical(last.terms).scores * np.float32(DEFAULT_WEIGHTS.heard)
-    return Words(words.scores + heard, words.whole)
-
-
-def _hybrid(
-    scope: Scope,
-    view: ScopeView,
-    dense: NDArray[np.float32],
-    words: Words,
-    query: Query,
-    searchable: NDArray[np.bool_],
-    complete: bool = False,
-) -> NDArray[np.float32]:
-    return hybrid_scores(
-        dense,
-        words.scores,
-        view.starts,
-        searchable,
-        across_threads=scope.thread_id is None,
-        whole=words.whole,
-        understood=query.understood,
-        prior=view.prior_for(query.role, query.time),
-        wordless=view.wordless,
-        complete=complete,
-    )
 
 
 @dataclass(frozen=True, slots=True)
