@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from semantic_recall.lending import best_of_few, best_of_many, with_previous
 from semantic_recall.priors import prior_scores, wordless_change
-from semantic_recall.ranking import RankingWeights, dense_scores, hybrid_scores, select
+from semantic_recall.ranking import RankingWeights, dense_scores, hybrid_scores
 
 Floats = NDArray[np.float32]
 NAN = float("nan")
@@ -158,50 +158,6 @@ def test_dense_scores_are_the_cosines() -> None:
     assert hidden.tolist() == [-INF, pytest.approx(0.6)]
 
 
-def plain_select(
-    scores: list[float], eligible: list[bool], k: int, digests: list[int] | None, keys: list[int]
-) -> list[int]:
-    able = [i for i, s in enumerate(scores) if eligible[i] and not math.isnan(s) and s > -INF]
-    if digests is not None:
-        newest = {digests[i]: i for i in sorted(able, key=lambda i: keys[i])}
-        able = sorted(newest.values())
-    return sorted(able, key=lambda i: (-scores[i], -keys[i]))[: max(k, 0)]
-
-
-@st.composite
-def selections(
-    draw: st.DrawFn,
-) -> tuple[list[float], list[bool], list[int] | None, list[int]]:
-    n = draw(st.integers(0, 60))
-    score = st.integers(-3, 5).map(float) | st.sampled_from([NAN, -INF])
-    return (
-        draw(st.lists(score, min_size=n, max_size=n)),
-        draw(st.lists(st.booleans() | st.just(True), min_size=n, max_size=n)),
-        draw(st.none() | st.lists(st.integers(0, 9), min_size=n, max_size=n)),
-        draw(st.permutations(range(n))),
-    )
-
-
-@given(selections(), st.integers(-1, 8) | st.just(1000))
-def test_select_is_sorting(
-    selection: tuple[list[float], list[bool], list[int] | None, list[int]], k: int
-) -> None:
-    scores, eligible, digests, keys = selection
-    repeated = None if digests is None else np.array([digests.count(d) > 1 for d in digests])
-    everything = all(eligible) and all(map(math.isfinite, scores))
-    for known in (None, repeated):
-        for able in (np.array(eligible, dtype=np.bool_), *([None] if everything else [])):
-            found = select(
-                floats(*scores),
-                able,
-                k,
-                digests=None if digests is None else np.array(digests, dtype=np.int64),
-                newest=np.argsort(-np.array(keys, dtype=np.int64)),
-                repeated=known,
-            )
-            assert found == plain_select(scores, eligible, k, digests, keys)
-
-
 @given(
     threads=st.lists(
         st.lists(st.tuples(st.floats(0, 9, width=32), st.booleans()), min_size=1, max_size=9),
@@ -219,11 +175,8 @@ def test_both_ways_to_the_best_of_a_thread_agree(threads: list[list[tuple[float,
     np.testing.assert_allclose(few, many, rtol=1e-6)
 
 
-@given(selections())
-def test_a_complete_scope_is_scored_like_any_other(
-    selection: tuple[list[float], list[bool], list[int] | None, list[int]],
-) -> None:
-    scores = [score for score in selection[0] if math.isfinite(score)]
+@given(st.lists(st.integers(-3, 5).map(float), max_size=60))
+def test_a_complete_scope_is_scored_like_any_other(scores: list[float]) -> None:
     dense, words = floats(*scores), floats(*(abs(score) for score in reversed(scores)))
     starts = np.arange(0, len(scores), 3)
     for whole in (0.0, 3.0, 1e6):
@@ -235,15 +188,6 @@ def test_a_complete_scope_is_scored_like_any_other(
             for complete in (False, True)
         )  # fmt: skip
         assert some.tolist() == all_of_it.tolist()
-
-
-def test_many_repetitions_do_not_hide_the_rest() -> None:
-    n = 5_000
-    scores = np.linspace(2, 1, n, dtype=np.float32)
-    digests = np.full(n, 7)
-    digests[-3:] = [1, 2, 3]
-    found = select(scores, yes(n), 3, digests=digests, newest=np.arange(n)[::-1])
-    assert found == [n - 4, n - 3, n - 2]
 
 
 def test_words_that_cover_little_of_the_query_leave_it_to_the_vectors() -> None:
