@@ -61,9 +61,9 @@ def coverage(embedder: Embedder, text: str) -> float:
 class Vectorizer:
     """Gives messages their vectors, and queries theirs; safe to use from many threads.
 
-    No text is embedded twice under the same fingerprint: vectors are looked up in memory, then
-    in the store. What the embedder fails at stays pending in the store and is tried again after
-    1 second, then 2, 4, ... up to 10 minutes.
+    No text is embedded twice under the same fingerprint: vectors are looked up in memory, then in
+    the store (not by `embed_at_once`: embedding is cheaper there). What the embedder fails at stays
+    pending in the store and is tried again after 1 second, then 2, 4, ... up to 10 minutes.
 
     Args:
         store: Where pending messages come from and vectors go to.

@@ -141,6 +141,17 @@ def test_replace_changes_what_is_given_and_checks_it() -> None:
     assert options.replace() is options
 
 
+def test_what_equals_a_value_that_was_taken_is_checked_all_the_same() -> None:
+    """Options of equal calls are kept, and 1 equals True and 1.0."""
+    options = RecallOptions()
+    assert options.replace(top_k=1) is options.replace(top_k=1)
+    for wrong in (True, 1.0):
+        with pytest.raises(InvalidOptionError, match="top_k"):
+            options.replace(top_k=wrong)  # type: ignore[arg-type]
+    assert options.replace(threshold=1).threshold == options.replace(threshold=1.0).threshold == 1.0
+    assert type(options.replace(threshold=1).threshold) is float
+
+
 def test_replace_names_an_unknown_option_and_the_nearest_one() -> None:
     with pytest.raises(InvalidOptionError, match="'topk'; did you mean top_k"):
         RecallOptions().replace(topk=3)  # type: ignore[call-arg]
