@@ -74,15 +74,15 @@ QUESTION = crc32(b"?")
 _QUESTION_MARKS: Pattern[str] = re.compile("[?？؟\u037e]")
 
 
-class _Hashes(dict[str, tuple[int, ...]]):
-    """Chunk to the hashes of its terms, worked out where they are missing.
+class _Hashes(dict[str, bytes]):
+    """Chunk to the hashes of its terms, one after the other, worked out where they are missing.
 
     A dict's operations are atomic; when it is full it starts anew, which costs a few microseconds
     per word and needs no lock (a lock held during a fork would hang the child).
     """
 
-    def __missing__(self, chunk: str) -> tuple[int, ...]:
-        hashes = tuple(map(_crc, _expand(chunk)))
+    def __missing__(self, chunk: str) -> bytes:
+        hashes = hash_terms(_expand(chunk)).tobytes()
         if len(chunk) <= _CACHED_WORD:
             if len(self) >= _CACHE_ENTRIES:
                 self.clear()
@@ -112,10 +112,10 @@ def hash_terms(terms: Iterable[str]) -> NDArray[np.uint32]:
 
 
 def text_terms(text: str) -> NDArray[np.uint32]:
-    """Return the hashed search terms of a text, equal to `hash_terms(tokenize(text))`."""
+    """Return a text's hashed search terms, read-only; equal to `hash_terms(tokenize(text))`."""
     # No loop of our own: every word of every message comes through here.
-    found = itertools.chain.from_iterable(map(_hashes.__getitem__, _chunks(text)))
-    return np.fromiter(itertools.islice(found, MAX_TERMS), dtype=np.uint32)
+    found = b"".join(map(_hashes.__getitem__, _chunks(text)))
+    return np.frombuffer(found, dtype=np.uint32)[:MAX_TERMS]
 
 
 def message_terms(text: str) -> NDArray[np.uint32]:

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from semantic_recall.adapting import encodable
 from semantic_recall.embedders._shared_model import SharedModel
 from semantic_recall.embedders._support import check_file
-from semantic_recall.embedders._word_tokens import WordTokens
+from semantic_recall.embedders._word_sums import Tokenize, WordSums
 from semantic_recall.errors import InvalidOptionError, MissingDependencyError
 from semantic_recall.types import Vector, VectorSpace
 
@@ -38,29 +38,32 @@ _LONGEST = 100_000  # characters; the tokenizer takes 14 s and 3 GB for a text o
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    words: WordTokens
-    tokens: NDArray[np.float32]
-    """(32000, 256), one vector per token."""
+    tokenize: Tokenize
+    words: WordSums
+    """Over 256 numbers a token."""
+    unknown: NDArray[np.float32]
+    """The vector of the token <unk>."""
     bytes: frozenset[int | None]
     """The tokens that stand for a byte of a character that is not in the vocabulary."""
     space: int | None
     """The token of a space that belongs to no word."""
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.words.of([encodable(text[:_LONGEST]) for text in texts])
+    def embed(self, texts: Sequence[str], dimensions: int) -> list[Vector]:
+        """Return the mean direction of each text's tokens, a unit vector."""
+        sums = self.words.of([_readable(text) for text in texts])
+        return [self._direction(total[:dimensions]) for total in sums]
 
-    def pooled(self, ids: list[int], dimensions: int) -> Vector:
-        """Return the mean direction of the tokens' vectors, a unit vector.
-
-        Text by text, so that a text's vector does not depend on its batch.
-        """
-        total = np.add.reduce(self.tokens.take(ids or [_UNKNOWN], axis=0), axis=0)[:dimensions]
+    def _direction(self, total: NDArray[np.float32]) -> Vector:
         norm = math.sqrt(total @ total)
-        if norm == 0.0:  # tokens that cancel out exactly; a zero vector has no direction
-            total = self.tokens[_UNKNOWN, :dimensions]
+        if norm == 0.0:  # no tokens, or such that cancel out exactly; zeros have no direction
+            total = self.unknown[: len(total)]
             norm = math.sqrt(total @ total)
         vector: Vector = total / np.float32(norm)
         return vector
+
+
+def _readable(text: str) -> str:
+    return encodable(text[:_LONGEST])
 
 
 def _package_directory() -> Path:
@@ -101,7 +104,13 @@ def _load() -> _Model:
         encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
-    return _Model(WordTokens(tokenize), tokens, spelt, tokenizer.token_to_id("\u2581"))
+    return _Model(
+        tokenize,
+        WordSums(tokenize, tokens),
+        tokens[_UNKNOWN],
+        spelt,
+        tokenizer.token_to_id("\u2581"),
+    )
 
 
 _shared = SharedModel(_load)
@@ -163,8 +172,7 @@ class WordLlamaEmbedder:
         dimensions = self._space.dimensions
         vectors: list[Vector] = []
         for start in range(0, len(texts), _BATCH):
-            tokenized = model.tokenize(texts[start : start + _BATCH])
-            vectors.extend(model.pooled(ids, dimensions) for ids in tokenized)
+            vectors.extend(model.embed(texts[start : start + _BATCH], dimensions))
         return vectors
 
     def embed_query(self, text: str, /) -> Vector:
@@ -189,7 +197,7 @@ class WordLlamaEmbedder:
         if text.isascii():
             return 1.0
         model = _shared.get()
-        (ids,) = model.tokenize([text])
+        (ids,) = model.tokenize([_readable(text)])
         spelt = sum(token in model.bytes for token in ids) / 3
         read = sum(token not in model.bytes and token != model.space for token in ids)
         return read / (read + spelt) if spelt else 1.0

@@ -122,7 +122,8 @@ def _write_vectors(
         for change in changes
         if change.record.digest in known
     ]
-    write_vectors(tx, space, rows, replaced={}, outbox=outbox)
+    new = {change.key for change in changes if change.is_new}
+    write_vectors(tx, space, rows, replaced={}, outbox=outbox, new=new)
     return {(row.vectors.key, space) for row in rows}
 
 

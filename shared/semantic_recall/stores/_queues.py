@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, insert, select, update
 
@@ -23,8 +22,7 @@ from semantic_recall.stores._scopes import with_ids
 from semantic_recall.stores._statements import Statement, Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One message's vectors in one space, written or removed."""
 
     space_key: int
@@ -121,12 +119,20 @@ _UNQUEUE = Statement(
 _QUEUE = Statement(insert(outbox), QUEUED)
 
 
-def push(tx: Transaction, kind: Literal["upsert", "delete"], changes: Sequence[Change]) -> None:
+def push(
+    tx: Transaction,
+    kind: Literal["upsert", "delete"],
+    changes: Sequence[Change],
+    *,
+    new: Collection[int] = (),
+) -> None:
     """Queue operations for the vector index, each in place of an older one of its message.
 
     `chunks` only grows while an operation waits: it bounds what any earlier one may have written.
+    None waits for `new` messages, which need no look.
     """
-    found = tx.all(_QUEUED, keys=tx.listed(change.key for change in changes))
+    older = [change.key for change in changes if change.key not in new]
+    found = tx.all(_QUEUED, keys=tx.listed(older)) if older else ()
     waiting = {(key, space_key): chunks for key, space_key, chunks in found}
     replaced = [
         {"a_key": change.key, "a_space": change.space_key}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ from semantic_recall.stores._statements import Transaction
 from semantic_recall.types import VectorSpace
 
 
-@dataclass(frozen=True, slots=True)
-class Owned:
+class Owned(NamedTuple):
     """The vectors of one message, and its thread."""
 
     vectors: NewVectors
@@ -46,6 +45,7 @@ def write_vectors(
     *,
     replaced: Mapping[int, int],
     outbox: bool,
+    new: Collection[int] = (),
 ) -> None:
     """Write the vectors of messages that have none in the space, count and queue them.
 
@@ -55,6 +55,7 @@ def write_vectors(
         rows: The vectors.
         replaced: How many vectors a message had before, by its key.
         outbox: Queue them for the vector index.
+        new: Messages that were not there before, for which nothing can be queued yet.
     """
     if not rows:
         return
@@ -65,6 +66,6 @@ def write_vectors(
             _queues.Change(space_key, key, max(chunks, replaced.get(key, 0)), *row.thread)
             for row, (key, chunks) in zip(rows, written.items(), strict=True)
         ]
-        _queues.push(tx, "upsert", changes)
+        _queues.push(tx, "upsert", changes, new=new)
     grown = sum(written.values()) - sum(replaced.values())
     _queues.count_vectors(tx, Counter({space_key: grown}))

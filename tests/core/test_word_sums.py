@@ -1,4 +1,4 @@
-"""Tokens of words, put together, are the tokens of the text."""
+"""Sums of words, put together, are the sums over the tokens of the text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from semantic_recall.embedders import _word_tokens
-from semantic_recall.embedders._word_tokens import WordTokens, splits_at_spaces
+from semantic_recall.embedders import _word_sums
+from semantic_recall.embedders._word_sums import WordSums, splits_at_spaces
 
 OWN = Path(__file__).parents[2] / "benchmarks" / "own"
 HARD = (
@@ -50,12 +51,22 @@ class Whole:
         return [encoding.ids for encoding in encodings]
 
 
+# Whole numbers, so that sums are exact: equal ones are of the same tokens.
+TOKENS = np.random.default_rng(7).integers(-1_000, 1_000, (32_000, 4)).astype(np.float32)
+
+
+def summed(tokens: Sequence[int]) -> list[float]:
+    sums: list[float] = TOKENS[list(tokens)].sum(axis=0).tolist()
+    return sums
+
+
 def assert_same(tokenizer: Tokenizer, texts: Sequence[str]) -> None:
-    expected = Whole(tokenizer)(texts)
-    words = WordTokens(Whole(tokenizer))
-    for _ in range(2):  # the second time from memory
-        for text, tokens, wanted in zip(texts, words.of(texts), expected, strict=True):
-            assert tokens == wanted, repr(text)
+    expected = map(summed, Whole(tokenizer)(texts))
+    words = WordSums(Whole(tokenizer), TOKENS)
+    again = [words.of(texts) for _ in range(2)]  # the second time from memory
+    for text, *sums, wanted in zip(texts, *again, expected, strict=True):
+        for found in sums:
+            assert found.tolist() == wanted, repr(text)
 
 
 def test_the_vocabulary_has_a_space_only_in_front() -> None:
@@ -92,7 +103,7 @@ def test_random_texts(tokenizer: Tokenizer) -> None:
 
 def test_no_word_is_tokenized_twice(tokenizer: Tokenizer) -> None:
     whole = Whole(tokenizer)
-    words = WordTokens(whole)
+    words = WordSums(whole, TOKENS)
     words.of(["the cat and the dog", "the dog"])
     assert sorted(whole.asked) == ["and", "cat", "dog", "the"]
     words.of(["a dog", "the cat"])
@@ -102,28 +113,45 @@ def test_no_word_is_tokenized_twice(tokenizer: Tokenizer) -> None:
 def test_long_words_and_many_words_are_not_kept(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_word_tokens, "_MOST_WORDS", 10)
+    monkeypatch.setattr(_word_sums, "_MOST_WORDS", 10)
     whole = Whole(tokenizer)
-    words = WordTokens(whole)
+    words = WordSums(whole, TOKENS)
     words.of(["x" * 65, "y" * 64])
     words.of(["x" * 65, "y" * 64])
     assert whole.asked.count("x" * 65) == 2
     assert whole.asked.count("y" * 64) == 1
     words.of([" ".join(f"w{number}" for number in range(20))])
+    words.of(["z"])  # too many: they are forgotten
     words.of(["y" * 64])
     assert whole.asked.count("y" * 64) == 2
 
 
+def test_a_text_has_one_sum_whatever_is_remembered(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last bit: a vector that is made again must be the one that is stored."""
+    tokens = np.random.default_rng(7).normal(size=(32_000, 64)).astype(np.float32)
+    texts = [" ".join(("some words and", word * 65, "others")) for word in "abcdefgh"]
+    texts += [f"{text} and more of it" for text in texts]
+    monkeypatch.setattr(_word_sums, "_FIRST_ROOM", 2)
+    together = WordSums(Whole(tokenizer), tokens).of(texts)
+    monkeypatch.setattr(_word_sums, "_MOST_WORDS", 3)
+    forgetful = WordSums(Whole(tokenizer), tokens)
+    for text, expected in zip(texts, together, strict=True):
+        assert forgetful.of([text])[0].tobytes() == expected.tobytes()
+
+
 def test_threads(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Words are dropped and learnt by eight threads at once; every answer is right."""
-    monkeypatch.setattr(_word_tokens, "_MOST_WORDS", 20)
+    monkeypatch.setattr(_word_sums, "_MOST_WORDS", 20)
+    monkeypatch.setattr(_word_sums, "_FIRST_ROOM", 4)
     texts = [f"user: number {n} and {n % 7} of {n % 30}" for n in range(400)]
-    expected = Whole(tokenizer)(texts)
-    words = WordTokens(Whole(tokenizer))
+    expected = [summed(tokens) for tokens in Whole(tokenizer)(texts)]
+    words = WordSums(Whole(tokenizer), TOKENS)
 
     def work(first: int) -> bool:
         return all(
-            words.of(texts[at : at + 8]) == expected[at : at + 8]
+            [found.tolist() for found in words.of(texts[at : at + 8])] == expected[at : at + 8]
             for at in [*range(first, 400, 8), *range(0, first, 8)]
         )
 
