@@ -12,7 +12,7 @@ from benchmarks._bm25 import bm25
 from benchmarks._locomo import Question, Sample
 from semantic_recall.context import Layout, Words, context_bm25
 from semantic_recall.cues import role_asked_about
-from semantic_recall.lending import best_of_many
+from semantic_recall.lending import thread_best
 from semantic_recall.periods import microseconds, time_asked_about
 from semantic_recall.postings import Postings
 from semantic_recall.priors import favour, prior_scores, wordless_change
@@ -97,9 +97,7 @@ class SampleIndex:
 
     def thread_best(self, scores: Floats) -> Floats:
         """Return for each message the mean of its thread's three best scores."""
-        ends = np.append(self.starts[1:], len(scores))
-        best = best_of_many(scores, self.starts, ends, self.searchable)
-        return np.repeat(best, ends - self.starts)
+        return thread_best(scores, self.starts, self.searchable)
 
 
 def _unit(vectors: Sequence[Floats]) -> Floats:

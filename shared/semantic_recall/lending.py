@@ -5,6 +5,8 @@ Arrays are in *conversation order*: by thread, and inside a thread by insertion.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,52 +50,53 @@ def with_previous(
 
 
 def thread_best(
-    scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_]
+    scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_] | None
 ) -> NDArray[np.float32]:
-    """Return for each message the mean of its thread's three best searchable scores, else 0."""
-    ends = np.empty_like(starts)
-    ends[:-1] = starts[1:]
-    ends[-1:] = len(scores)
+    """Return for each message the mean of its thread's three best searchable scores, else 0.
+
+    Args:
+        scores: (n,), >= 0 where searchable.
+        starts: (T,) the first position of each thread, ascending from 0.
+        searchable: (n,) which scores count; None: all do.
+    """
     best = best_of_few if len(scores) <= FEW else best_of_many
-    return best(scores, starts, ends, searchable).repeat(ends - starts)
+    return best(scores, starts, searchable)
 
 
 def best_of_few(
-    scores: NDArray[np.float32],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    searchable: NDArray[np.bool_],
+    scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_] | None
 ) -> NDArray[np.float32]:
-    """Return the mean of each thread's three best; for few messages, as most scopes have."""
-    values = np.where(searchable, scores, _NEVER).tolist()
-    means = []
-    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
+    """Do what `thread_best` does, for few messages, as most scopes have."""
+    counting = scores if searchable is None else np.where(searchable, scores, _NEVER)
+    values = counting.tolist()
+    bounds = [*starts.tolist(), len(values)]
+    means, sizes = [], []
+    for begin, end in itertools.pairwise(bounds):
         best = sorted(values[begin:end])[-3:]
         if best[0] < 0:  # not searchable
             best = [value for value in best if value >= 0] or [0.0]
         means.append(sum(best) / len(best))
-    return np.array(means, np.float32)
+        sizes.append(end - begin)
+    return np.array(means, np.float32).repeat(sizes)
 
 
 def best_of_many(
-    scores: NDArray[np.float32],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    searchable: NDArray[np.bool_],
+    scores: NDArray[np.float32], starts: NDArray[np.int64], searchable: NDArray[np.bool_] | None
 ) -> NDArray[np.float32]:
-    """Return the same without a loop over threads.
+    """Do what `thread_best` does without a loop over threads.
 
     The bits of a float >= 0, read as a whole number, are in the order of the floats: thread and
     score make one number, so a single plain sort orders every thread.
     """
+    ends = np.append(starts[1:], len(scores))
     ranks = scores.view(np.uint32).astype(np.uint64) + _ONE
-    ranks[~searchable] = 0
+    if searchable is not None:
+        ranks[~searchable] = 0
     ranks |= np.repeat(np.arange(len(starts), dtype=np.uint64) << _SHIFT, ends - starts)
     ranks.sort()
     places = ends[:, None] - _LAST_PLACES
     bits = ranks[np.maximum(places, 0)].astype(np.uint32)
     there = (places >= starts[:, None]) & (bits > 0)
     best = np.where(there, (bits - np.uint32(1)).view(np.float32), np.float32(0.0))
-    mean = best.sum(axis=1) / np.maximum(there.sum(axis=1), 1).astype(np.float32)
-    result: NDArray[np.float32] = mean.astype(np.float32, copy=False)
-    return result
+    means = best.sum(axis=1) / np.maximum(there.sum(axis=1), 1).astype(np.float32)
+    return np.repeat(means.astype(np.float32, copy=False), ends - starts)

@@ -121,7 +121,9 @@ def hybrid_scores(
     else:
         scores = _mixed(dense, _scaled(able, np.float32(1), least, most), searchable, known, weight)
     if across_threads and weights.thread:
-        scores += np.float32(weights.thread) * thread_best(scores, starts, searchable)
+        scores += np.float32(weights.thread) * thread_best(
+            scores, starts, None if complete else searchable
+        )
     if prior is not None:
         scores += prior
     if wordless is not None and doubt:

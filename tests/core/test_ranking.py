@@ -170,9 +170,10 @@ def test_both_ways_to_the_best_of_a_thread_agree(threads: list[list[tuple[float,
     searchable = np.array([able for thread in threads for _, able in thread], dtype=np.bool_)
     ends = np.cumsum([len(thread) for thread in threads])
     starts = np.concatenate([[0], ends[:-1]])
-    few = best_of_few(scores, starts, ends, searchable)
-    many = best_of_many(scores, starts, ends, searchable)
-    np.testing.assert_allclose(few, many, rtol=1e-6)
+    for which in (searchable, None):
+        few = best_of_few(scores, starts, which)
+        many = best_of_many(scores, starts, which)
+        np.testing.assert_allclose(few, many, rtol=1e-6)
 
 
 @given(st.lists(st.integers(-3, 5).map(float), max_size=60))

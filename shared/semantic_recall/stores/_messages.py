@@ -33,7 +33,10 @@ MESSAGE = (
 """The columns that `to_message` reads, first in the row."""
 
 
-_FIELDS = tuple(getattr(Message, field.name).__set__ for field in fields(Message))
+(
+    _set_role, _set_text, _set_thread_id, _set_resource_id, _set_id, _set_name, _set_created_at,
+    _set_metadata, _set_payload,
+) = (getattr(Message, field.name).__set__ for field in fields(Message))  # fmt: skip
 
 
 def to_message(row: Sequence[Any]) -> Message:
@@ -43,25 +46,30 @@ def to_message(row: Sequence[Any]) -> Message:
     constructor take longer than all the rest.
     """
     role, text, thread_id, resource_id, id, name, created_at, metadata, payload = row[:9]
-    values = (
-        unescape(role),
-        unescape(text),
-        unescape(thread_id),
-        unescape(resource_id) or None,
-        unescape(id),
-        None if name is None else unescape(name),
-        from_microseconds(created_at),
-        {} if metadata is None else from_json(metadata),
-        None if payload is None else from_json(payload),
-    )
     message = object.__new__(Message)
-    for set_field, value in zip(_FIELDS, values, strict=True):
-        set_field(message, value)
+    _set_role(message, unescape(role))
+    _set_text(message, unescape(text))
+    _set_thread_id(message, unescape(thread_id))
+    _set_resource_id(message, unescape(resource_id) or None)
+    _set_id(message, unescape(id))
+    _set_name(message, None if name is None else unescape(name))
+    _set_created_at(message, from_microseconds(created_at))
+    _set_metadata(message, {} if metadata is None else from_json(metadata))
+    _set_payload(message, None if payload is None else from_json(payload))
     return message
 
 
 _MESSAGES = _scopes.with_ids(select(*MESSAGE, messages.c.key).select_from(messages))
-_BY_KEYS = Statement(_MESSAGES.where(among(messages.c.key, "keys")))
+_WANTED = func.json_each(bindparam("keys")).table_valued("value", name="wanted")
+_BY_KEYS = Statement(
+    # A condition that looks each key up in the list would take a quarter longer.
+    _scopes.with_ids(
+        select(*MESSAGE, messages.c.key).join_from(
+            _WANTED, messages, messages.c.key == _WANTED.c.value
+        )
+    ),
+    postgresql=_MESSAGES.where(among(messages.c.key, "keys")),
+)
 _BY_KEYS_IN_ORDER = Statement(
     _MESSAGES.where(among(messages.c.key, "keys")).order_by(messages.c.key)
 )
@@ -82,8 +90,13 @@ class Messages(UsesDatabase):
         """See `MessageStore.fetch`."""
         with self._db.glance() as tx:
             rows = tx.all(_BY_KEYS, keys=tx.listed(keys))
-        found = ((row[-1], to_message(row)) for row in rows)
-        return {key: message for key, message in found if _inside(message, scope)}
+        resource = _scopes.stored_resource(scope.resource_id)
+        thread = None if scope.thread_id is None else escape(scope.thread_id)
+        return {
+            row[-1]: to_message(row)
+            for row in rows
+            if row[3] == resource and thread in (None, row[2])
+        }
 
     @retried
     def keys(self, scope: Scope, ids: Sequence[str], /) -> dict[str, list[int]]:
@@ -176,12 +189,6 @@ class Messages(UsesDatabase):
             for id, n, total in rows
         ]
         return sorted(found, key=lambda info: info.resource_id or NO_RESOURCE)
-
-
-def _inside(message: Message, scope: Scope) -> bool:
-    return message.resource_id == scope.resource_id and (
-        scope.thread_id is None or message.thread_id == scope.thread_id
-    )
 
 
 _BY_IDS = Statement(

@@ -43,7 +43,12 @@ class Entry:
 
 def thread_ids(resource_id: str | None, thread_id: str) -> ThreadId:
     """Return a thread's ids as they are stored."""
-    return NO_RESOURCE if resource_id is None else escape(resource_id), escape(thread_id)
+    return stored_resource(resource_id), escape(thread_id)
+
+
+def stored_resource(resource_id: str | None) -> str:
+    """Return a resource's id as it is stored."""
+    return NO_RESOURCE if resource_id is None else escape(resource_id)
 
 
 def scope_of(resource_id: str, thread_id: str) -> Scope:
@@ -97,7 +102,7 @@ def find_resource(tx: Transaction, resource_id: str) -> Place | None:
 
 def _find(tx: Transaction, scope: Scope, statements: tuple[Statement, Statement]) -> Place | None:
     of_resource, of_thread = statements
-    resource = NO_RESOURCE if scope.resource_id is None else escape(scope.resource_id)
+    resource = stored_resource(scope.resource_id)
     if scope.thread_id is None:
         row = tx.first(of_resource, resource=resource)
         return None if row is None else Place(row[0], None, row[1], row[2], row[3])

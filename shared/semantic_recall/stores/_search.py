@@ -14,7 +14,7 @@ from semantic_recall.stores import _scopes
 from semantic_recall.stores._adding import TERM
 from semantic_recall.stores._database import UsesDatabase, retried
 from semantic_recall.stores._lists import among
-from semantic_recall.stores._schema import NO_RESOURCE, chunk_rows, messages, terms, vectors
+from semantic_recall.stores._schema import chunk_rows, messages, terms, vectors
 from semantic_recall.stores._spaces import space_key
 from semantic_recall.stores._statements import Statement, Transaction
 from semantic_recall.stores._text import escape, from_json, unescape
@@ -130,7 +130,7 @@ def _ended_at(tx: Transaction, scope: Scope, *, whole: bool = True) -> int | Non
 
     With `whole`, that of its resource, which may have gone on without the thread.
     """
-    resource = NO_RESOURCE if scope.resource_id is None else escape(scope.resource_id)
+    resource = _scopes.stored_resource(scope.resource_id)
     of_resource = _scopes.ended(tx, resource)
     if scope.thread_id is None:
         return of_resource
