@@ -46,9 +46,9 @@ class Layout:
     Made once for a scope; immutable.
     """
 
-    spots: NDArray[np.int32]
+    spots: NDArray[np.int64]
     """(n,) where each position stands."""
-    spot_of: NDArray[np.int32]
+    spot_of: NDArray[np.int64]
     """(n,) where each row of the postings stands."""
     norm: NDArray[np.float32]
     """(s,) what BM25 adds to a term's count below the fraction line, at each spot; above 0."""
@@ -75,7 +75,7 @@ class Layout:
         """
         sizes = np.append(starts[1:], len(order)) - starts
         gaps = np.repeat(np.arange(1, len(starts) + 1) * _REACH, sizes)
-        spots = (np.arange(len(order)) + gaps).astype(np.int32)
+        spots = np.arange(len(order)) + gaps
         spot_of = np.empty_like(spots)
         spot_of[order] = spots
         laid_out = np.zeros(len(order) + (len(starts) + 1) * _REACH, dtype=np.float32)
@@ -146,7 +146,8 @@ def context_bm25(
     if found:
         lines = max(_CELLS // size, 1)
         if len(gains) <= min(lines, _MAX_TERMS):  # as with most queries: all terms at once
-            scores = np.array(gains, dtype=np.float32) @ _saturated(found, len(gains), layout)
+            # `dot` takes half the time of `@` here.
+            scores = np.array(gains, np.float32).dot(_saturated(found, len(gains), layout))
         else:
             chosen = sorted(range(len(gains)), key=lambda term: -rarity[term])[:_MAX_TERMS]
             for first in range(0, len(chosen), lines):
@@ -205,7 +206,7 @@ def _saturated(found: Sequence[_Found], terms: int, layout: Layout) -> NDArray[n
         places += np.arange(len(places))
         spots = lines.repeat(sizes)
         spots += layout.spot_of.take(segment.rows.take(places))
-        tfs[spots] = segment.tfs.take(places)
+        tfs[spots] = segment.tfs.take(places).astype(np.float32)
     # Every line ends in a gap: shifted as one long line, none reaches a message of the next.
     heard = _over_context(tfs).reshape(terms, width)
     heard /= heard + layout.norm

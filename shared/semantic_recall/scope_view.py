@@ -152,9 +152,9 @@ class ScopeView:
 
     def dense(self, query: Vector) -> NDArray[np.float32]:
         """Return the cosine of each message to `query` (its best chunk), NaN without a vector."""
-        norm = math.sqrt(query @ query)
+        norm = math.sqrt(query.dot(query))
         if self.vector_rows is not None and norm > 0:
-            cosines: NDArray[np.float32] = self.segments[0].vectors @ (query / np.float32(norm))
+            cosines: NDArray[np.float32] = self.segments[0].vectors.dot(query / np.float32(norm))
             return cosines[self.vector_rows]
         scores = np.full(len(self.keys), np.nan, np.float32)
         if norm > 0:
@@ -180,11 +180,14 @@ class ScopeView:
             messages: How many messages the scope has, when this view is a cut of it.
             document_counts: In how many of them each term is, when this view is a cut of it.
         """
+        if messages is None:
+            complete = self.vector_rows is not None
+            messages = len(self.keys) if complete else int(np.count_nonzero(self.searchable))
         return context_bm25(
             [segment.postings for segment in self.segments],
             terms,
             self.layout,
-            n=int(np.count_nonzero(self.searchable)) if messages is None else messages,
+            n=messages,
             document_counts=document_counts,
         )
 
