@@ -21,24 +21,25 @@ first message from the disk for as long as the last takes."""
 
 
 @runtime_checkable
-class _Immediate(Protocol):
+class ImmediateEmbedder(Embedder, Protocol):
+    """An embedder that can tell whether it needs less time for a text than a database for a row."""
+
     @property
-    def immediate(self) -> bool: ...
+    def immediate(self) -> bool:
+        """Whether it is so now: a model in memory is, one that is still to be loaded is not."""
+        ...
 
 
 def embed_at_once(
-    records: Sequence[MessageRecord], embedder: Embedder, cache: VectorCache
+    records: Sequence[MessageRecord], embedder: ImmediateEmbedder, cache: VectorCache
 ) -> Embedded | None:
     """Return the vectors of the messages' texts, if the embedder says that it is immediate.
-
-    An embedder may have a property `immediate` that says so: a model in memory that needs less
-    time for a text than a database for a row.
 
     Returns:
         None where that is left for later, when messages can be pending and failures are told: the
         embedder is slow or failed, gave what cannot be used, or the texts are too many.
     """
-    if not (isinstance(embedder, _Immediate) and embedder.immediate):
+    if not embedder.immediate:
         return None
     messages = {r.digest: r.message for r in records if r.part is Part.SEARCHABLE}
     space = embedder.space

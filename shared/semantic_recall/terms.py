@@ -125,9 +125,13 @@ def message_terms(text: str) -> NDArray[np.uint32]:
     is searched by `text_terms`, so that it does not find every question.
     """
     terms = text_terms(text)
-    if _QUESTION_MARKS.search(text, 0, MAX_CHARACTERS):
-        return np.append(terms, np.uint32(QUESTION))
-    return terms
+    return np.append(terms, np.uint32(QUESTION)) if _asks(text[:MAX_CHARACTERS]) else terms
+
+
+def _asks(text: str) -> bool:
+    if text.isascii():  # where looking for one character takes a tenth of the time
+        return "?" in text
+    return _QUESTION_MARKS.search(text) is not None
 
 
 def _crc(term: str) -> int:

@@ -17,15 +17,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from semantic_recall.embedding_work import (
-    EmbeddingWork,
-    MissingText,
-    Plan,
-    failures_named,
-    resume,
-)
+from semantic_recall.embedding_work import EmbeddingWork, MissingText, Plan, failures_named, resume
 from semantic_recall.forks import renew_in_child
-from semantic_recall.immediate import embed_at_once
+from semantic_recall.immediate import ImmediateEmbedder, embed_at_once
 from semantic_recall.indexed_text import digest
 from semantic_recall.protocols import Embedder, MessageStore
 from semantic_recall.records import Embedded, MessageRecord, MessageVectors, PendingMessage
@@ -87,6 +81,7 @@ class Vectorizer:
         self._embedder = embedder
         self._native = embedder if isinstance(embedder, _NativeAsync) else None
         self._reader = embedder if isinstance(embedder, _WithCoverage) else None
+        self._immediate = embedder if isinstance(embedder, ImmediateEmbedder) else None
         self._cache = VectorCache(cache_entries)
         self.renew()
         renew_in_child(self)
@@ -181,7 +176,8 @@ class Vectorizer:
 
     def embed_at_once(self, records: Sequence[MessageRecord], /) -> Embedded | None:
         """Return vectors to store together with the messages, see `immediate.embed_at_once`."""
-        return embed_at_once(records, self._embedder, self._cache)
+        embedder = self._immediate
+        return None if embedder is None else embed_at_once(records, embedder, self._cache)
 
     def embed_pending(self, limit: int, *, due_only: bool = True) -> int:
         """Embed up to `limit` pending messages, oldest first; for a background worker.

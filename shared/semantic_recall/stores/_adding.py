@@ -36,12 +36,9 @@ class _Change:
     thread: _scopes.ThreadId
     entry: _scopes.Entry
     key: int = 0
+    is_new: bool = True
     old_digest: bytes | None = None
     old_part: int = Part.HIDDEN
-
-    @property
-    def is_new(self) -> bool:
-        return self.old_digest is None
 
     @property
     def changed(self) -> bool:
@@ -74,7 +71,9 @@ class Adding(UsesDatabase):
 def _add(
     tx: Transaction, records: Sequence[MessageRecord], embedded: Embedded | None, outbox: bool
 ) -> list[Stored]:
-    ids = [_scopes.thread_ids(r.message.resource_id, r.message.thread_id) for r in records]
+    owners = [(record.message.resource_id, record.message.thread_id) for record in records]
+    stored = {owner: _scopes.thread_ids(*owner) for owner in dict.fromkeys(owners)}
+    ids = [stored[owner] for owner in owners]
     entries = _scopes.enter(tx, dict.fromkeys(ids))
     identities = [
         (entries[id].thread_key, escape(record.message.id))
@@ -141,7 +140,7 @@ def _look_up(tx: Transaction, changes: dict[_Identity, _Change]) -> None:
         return
     for thread_key, id, key, digest, part in tx.all(_EXISTING, pairs=listed_pairs(pairs)):
         change = changes[thread_key, id]
-        change.key, change.old_digest, change.old_part = key, digest, part
+        change.key, change.is_new, change.old_digest, change.old_part = key, False, digest, part
 
 
 def _give_keys(tx: Transaction, new: Sequence[_Change]) -> None:
