@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -220,12 +220,12 @@ class Recaller:
         texts = [indexed_text(messages[keys[place]]) for place in there]
         scores = (yield _Candidates(reranking, texts)) if texts else None
         if scores is None:
-            return replace(found, hits=hits[:top_k])
+            return found._replace(hits=hits[:top_k])
         order = best_by(scores, top_k)
         best = [hits[place] for place in order]
         theirs = np.full_like(found.scores, np.nan)
         theirs[best] = scores[order]
-        return replace(found, hits=best, scores=theirs)
+        return found._replace(hits=best, scores=theirs)
 
     def _within_budget(
         self,

@@ -97,8 +97,7 @@ class IndexOperation:
     """How many vectors an earlier upsert may have written: all of them are replaced."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeState:
+class ScopeState(NamedTuple):
     """A cheap look at a scope, to know whether what is in memory still holds."""
 
     version: int

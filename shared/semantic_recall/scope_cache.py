@@ -12,7 +12,8 @@ from semantic_recall.records import ScopeState
 from semantic_recall.scope_view import ScopeView
 from semantic_recall.types import Scope, VectorSpace
 
-_Key: TypeAlias = "tuple[Scope, VectorSpace | None]"
+_Key: TypeAlias = "tuple[str | None, str | None, str | None]"
+"""Resource, thread, name of the vector space: strings know their hashes."""
 
 _LOAD_LOCKS = 64
 
@@ -51,7 +52,7 @@ class ScopeCache:
         Raises:
             StoreError: The store failed.
         """
-        key = (scope, space)
+        key = (scope.resource_id, scope.thread_id, None if space is None else space.name)
         view = self._get(key, state.version)
         if view is not None and view.version >= state.version:
             return view
@@ -66,7 +67,7 @@ class ScopeCache:
     def drop(self, resource_id: str | None) -> None:
         """Forget every view of a resource."""
         with self._lock:
-            for key in [key for key in self._views if key[0].resource_id == resource_id]:
+            for key in [key for key in self._views if key[0] == resource_id]:
                 self._bytes -= self._views.pop(key).nbytes
 
     def clear(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,7 @@ NOT_IN_SCOPE = "not in scope"
 """Why a message is dropped that the index names and the store does not have in the scope."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """What a search found: positions in `view`, and the scores of every position."""
 
     view: ScopeView

@@ -66,6 +66,18 @@ def test_times_in_three_languages(query: str, expected: tuple[str, str]) -> None
     assert asked(query) == expected
 
 
+@pytest.mark.parametrize("month", range(1, 13))
+def test_every_month_by_its_names(month: int) -> None:
+    name = f"{datetime(2025, month, 1, tzinfo=timezone.utc):%B}"
+    names = {name, name[:3]}
+    names |= {f"{name[:3]}."} if name != "May" else set()
+    names |= {"Sept", "Sept."} if name == "September" else set()
+    day = f"{2025 if month > NOW.month else 2026}-{month:02}-03"
+    for short in names:
+        for query in (f"What did I buy on 3 {short}?", f"Who called on {short} 3rd?"):
+            assert asked(query) == (day, day), query
+
+
 @pytest.mark.parametrize(
     "query",
     [
