@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import _plots, _tables
+from benchmarks._limits import limits
 from benchmarks._pipelines import MASTRA
 from benchmarks.peers import PEERS
-from benchmarks.speed import limits
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -109,7 +109,7 @@ def _speed(result: Mapping[str, Any]) -> list[str]:
     lines += ["### The subjects", "", *_tables.subjects(result["import_ms"]), ""]
     rows = [
         [what, f"{value:,.2f}", wanted, "met" if met else "**missed**"]
-        for what, value, wanted, met in limits(dict(result))
+        for what, value, wanted, met in limits(result)
     ]
     lines += [
         "### Our own limits",

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import _postgres
+from benchmarks._limits import limits
 from benchmarks._machine import machine, versions
 from benchmarks._rounds import Budget, Corpus, measure, say
 from benchmarks._stock import Stock
@@ -32,18 +33,6 @@ _INDEX_UP_TO = 100_000
 """Larger corpora, and the one with a single scope, are stored without Chroma: a search inside a
 scope of up to `exact_limit` messages does without, and writing it would take most of the run."""
 _EXTRAS = 20_000
-LIMITS = (
-    # corpus, figure, percentile or None, limit, True when more is better
-    ("100k", "recall", "p50", 0.6, False),
-    ("100k", "recall", "p95", 1.5, False),
-    ("100k", "recall_cold", "p50", 4.0, False),
-    ("one scope of 100k", "recall", "p50", 30.0, False),
-    ("100k", "remember_turn", "p50", 3.0, False),
-    ("1M", "rss_mb", None, 800, False),
-    ("", "store_per_second", None, 10_000, True),
-    ("", "import_wordllama_per_second", None, 5_000, True),
-    ("", "import_package_ms", None, 150, False),
-)
 
 
 def corpora(sizes: Sequence[int], large: int) -> list[Corpus]:
@@ -143,30 +132,6 @@ def save(result: dict[str, Any], path: Path | None) -> None:
         path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def limits(result: dict[str, Any]) -> list[tuple[str, float, str, bool]]:
-    """Return the figures with a limit: what, value, the limit in words, whether it is met."""
-    lines = []
-    for corpus, name, share, limit, more in LIMITS:
-        value = _figure(result, corpus, name)
-        if isinstance(value, dict):
-            value = value.get(share)
-        if value is not None:
-            met = value >= limit if more else value <= limit
-            words = f"{'>=' if more else '<='} {limit}"
-            what = " ".join(filter(None, (corpus, name, share)))
-            lines.append((what, float(value), words, met))
-    return lines
-
-
-def _figure(result: dict[str, Any], corpus: str, name: str) -> Any:  # noqa: ANN401
-    if not corpus:
-        return result.get(name)
-    for measured in result["corpora"]:
-        if measured["name"] == corpus:
-            return measured["subjects"].get(OURS.name, {}).get(name)
-    return None
-
-
 def show(result: dict[str, Any]) -> None:
     """Print every figure, and whether the limits are met."""
     for corpus in result["corpora"]:
@@ -175,7 +140,7 @@ def show(result: dict[str, Any]) -> None:
             print(f"  {name:40} {json.dumps(figures)}")
     print()
     for what, value, words, met in limits(result):
-        print(f"{what:40} {value:>10}  {words:12} {'met' if met else 'MISSED'}")
+        print(f"{what:50} {value:>10.2f}  {words:12} {'met' if met else 'MISSED'}")
 
 
 def main() -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from benchmarks import quality
+from benchmarks._limits import limits
 from benchmarks._rounds import Budget, Corpus, measure, percentiles, with_spread
 from benchmarks.peers import FLOOR, OURS, PEERS, Peer
 from benchmarks.report import draw, render
-from benchmarks.speed import corpora, limits, short
+from benchmarks.speed import corpora, short
 from tests.benchmarks.samples import write_set
 
 MISSING = Peer(name="missing", module="is_not_there", packages=(), statement="", note="")
@@ -122,6 +123,30 @@ def test_limits_are_checked_where_there_are_figures(speed: dict[str, Any]) -> No
     assert line == ("store_per_second", 9_000.0, ">= 10000", False)
     _, line = limits({**speed, "import_package_ms": 30.5})
     assert line == ("import_package_ms", 30.5, "<= 150", True)
+
+
+def test_growth_and_the_fastest_peer_have_limits_too() -> None:
+    def corpus(name: str, **recall: float) -> dict[str, Any]:
+        names = {
+            "ours": OURS.name,
+            "floor": FLOOR.name,
+            "slow": PEERS[0].name,
+            "fast": PEERS[1].name,
+        }
+        subjects = {names[who]: {"recall": {"p50": p50}} for who, p50 in recall.items()}
+        return {"name": name, "subjects": {**subjects, PEERS[2].name: {"stopped": "too slow"}}}
+
+    small = corpus("100k", ours=0.5, floor=0.1, slow=40.0, fast=4.0)
+    assert limits({"corpora": [small]})[1:] == [
+        (f"100k recall p50 of {PEERS[1].name} / ours", 8.0, ">= 10", False)
+    ]
+    large = corpus("1M", ours=0.6)
+    assert limits({"corpora": [small, large]})[1] == (
+        "1M recall p50 / that at 100k",
+        1.2,
+        "<= 1.2",
+        True,
+    )
 
 
 def test_a_peer_has_its_seconds_and_ours_an_hour() -> None:
