@@ -140,7 +140,7 @@ def show(result: dict[str, Any]) -> None:
             print(f"  {name:40} {json.dumps(figures)}")
     print()
     for what, value, words, met in limits(result):
-        print(f"{what:50} {value:>10.2f}  {words:12} {'met' if met else 'MISSED'}")
+        print(f"{what:50} {value:>10.3f}  {words:12} {'met' if met else 'MISSED'}")
 
 
 def main() -> None:

@@ -126,6 +126,18 @@ def test_long_words_and_many_words_are_not_kept(
     assert whole.asked.count("y" * 64) == 2
 
 
+def test_one_text_of_many_words_does_not_pass_the_bound(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_word_sums, "_MOST_WORDS", 8)
+    monkeypatch.setattr(_word_sums, "_FIRST_ROOM", 2)
+    texts = [" ".join(f"w{first + n}" for n in range(50)) for first in (0, 10, 90)]
+    words = WordSums(Whole(tokenizer), TOKENS)
+    for text, tokens in zip(texts, Whole(tokenizer)(texts), strict=True):
+        assert words.of([text])[0].tolist() == summed(tokens)
+        assert len(words._known.places) == len(words._known.rows) == 8
+
+
 def test_a_text_has_one_sum_whatever_is_remembered(
     tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
